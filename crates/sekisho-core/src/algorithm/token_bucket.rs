@@ -1,0 +1,110 @@
+//! Token bucket, which is GCRA: tokens come back evenly at `r = L/P`, up to B.
+//!
+//! The state is one instant, the theoretical arrival time (TAT): when the bucket will be full again. The tokens at t are
+//! `B − (TAT − t)·r`, at most B, and a request of cost n is admitted when there are n:
+//! `max(t, TAT) + n·P/L − t <= B·P/L`. (ATM Forum, Traffic Management 4.1, 4.4.2, with increment `P/L` and limit `(B−1)·P/L`.)
+//! A counter that is refilled would need two numbers, its level and its time.
+//!
+//! Worst case: B + L − 1 in a half-open stretch of length P, B at once and the rest as they come back.
+
+use super::{Account, Context, Standing};
+use crate::{
+    ExactTime, Metered, Span, Timestamp,
+    exact::{divide, times, wait},
+    limits::WAIT_NS_MAX,
+};
+
+/// When a key's bucket is full again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucket {
+    /// The theoretical arrival time.
+    pub tat: ExactTime,
+    /// The instant of the force that left a debt, while there is one. A debt may lie further ahead than a full wait,
+    /// so only this tells it from a clock that was set back.
+    pub debt_at: Option<Timestamp>,
+}
+
+impl TokenBucket {
+    /// Returns a full bucket's worth, in `1/amount` nanoseconds whatever the amount.
+    fn full(limit: &Metered) -> u128 {
+        times(limit.burst(), limit.period_ns().get())
+    }
+
+    /// Returns how far `cost` units are from fitting: 0 when they fit.
+    fn excess(&self, context: &Context<'_>, cost: u64) -> u128 {
+        let asked = times(cost, context.limit.period_ns().get());
+        let level = self.tat.level(context.now).saturating_add(asked);
+        level.saturating_sub(Self::full(context.limit))
+    }
+
+    fn set(&mut self, context: &Context<'_>, level: u128, debt_at: Option<Timestamp>) {
+        self.tat = ExactTime::after(context.now, level, context.limit.amount());
+        self.debt_at = debt_at.filter(|_| level > Self::full(context.limit));
+    }
+}
+
+impl Account for TokenBucket {
+    fn fresh(limit: &Metered) -> Self {
+        Self { tat: ExactTime { ns: 0, rest: 0, amount: limit.amount() }, debt_at: None }
+    }
+
+    fn admit(&self, context: &Context<'_>, cost: u64) -> Result<Span, Span> {
+        // Until a charge converts it, a bucket drains at the rate that it was written with; the wait says so too.
+        match self.excess(context, cost) {
+            0 => Ok(Span::ZERO),
+            excess => Err(wait(excess, self.tat.amount)),
+        }
+    }
+
+    fn charge(&mut self, context: &Context<'_>, cost: u64) {
+        let level = self.tat.level(context.now);
+        let most = times(WAIT_NS_MAX, context.limit.amount().get()).max(level);
+        let asked = times(cost, context.limit.period_ns().get());
+        let debt_at = Some(context.now).max(self.debt_at);
+        self.set(context, level.saturating_add(asked).min(most), debt_at);
+    }
+
+    fn refund(&mut self, context: &Context<'_>, cost: u64, _: Timestamp) {
+        let back = times(cost, context.limit.period_ns().get());
+        let level = self.tat.level(context.now).saturating_sub(back);
+        self.set(context, level, self.debt_at);
+    }
+
+    fn standing(&self, context: &Context<'_>) -> Standing {
+        let level = self.tat.level(context.now);
+        let left = Self::full(context.limit).saturating_sub(level);
+        let remaining = divide(left, context.limit.period_ns()).0;
+        let next_after = if remaining > 0 {
+            Span::ZERO
+        } else {
+            wait(self.excess(context, 1), self.tat.amount)
+        };
+        Standing {
+            remaining,
+            reset_after: wait(level, self.tat.amount),
+            next_after,
+            quota_after: next_after,
+        }
+    }
+
+    fn repair(&mut self, context: &Context<'_>) {
+        let level = self.tat.level(context.now);
+        let full = Self::full(context.limit);
+        match self.debt_at {
+            Some(at) if at > context.now => {
+                let back = at.since(context.now).as_nanos();
+                self.tat.ns = self.tat.ns.saturating_sub(back);
+                self.debt_at = Some(context.now);
+            }
+            None if level > full => {
+                self.tat = ExactTime::after(context.now, full, self.tat.amount);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn fresh_at(&self, _: &Context<'_>) -> Timestamp {
+        self.tat.ceil()
+    }
+}
+

@@ -1,0 +1,80 @@
+//! Instants that are not a whole number of nanoseconds, kept exactly.
+//!
+//! A bucket of 7 per 60 s refills every 8,571,428,571 and 3/7 ns. Rounding that interval drifts, so the part below a
+//! nanosecond is kept as a count of `1/amount` nanoseconds. The distance of such an instant from a whole one, in those
+//! units, is the *level*: `units · period`. It does not depend on the amount, so a changed number keeps the usage exactly.
+
+use core::num::NonZero;
+
+use crate::{Span, Timestamp};
+
+/// An instant of whole nanoseconds and a remainder in `1/amount` of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExactTime {
+    /// Whole nanoseconds since the epoch.
+    pub ns: u64,
+    /// The remainder, in `1/amount` nanoseconds. Invariant: `rest < amount`.
+    pub rest: u64,
+    /// The amount of the limit under which this was written.
+    pub amount: NonZero<u64>,
+}
+
+impl ExactTime {
+    /// Returns the instant that lies `level / amount` nanoseconds after `now`.
+    #[inline]
+    pub(crate) fn after(now: Timestamp, level: u128, amount: NonZero<u64>) -> Self {
+        let (ns, rest) = divide(level, amount);
+        Self { ns: now.as_nanos().saturating_add(ns), rest, amount }
+    }
+
+    /// Returns how far ahead of `now` this is, in `1/amount` nanoseconds; 0 when it is not ahead.
+    #[inline]
+    pub(crate) fn level(self, now: Timestamp) -> u128 {
+        // A remainder is less than a nanosecond, so an instant in an earlier nanosecond is past.
+        self.ns.checked_sub(now.as_nanos()).map_or(0, |ahead| {
+            times(ahead, self.amount.get()).saturating_add(u128::from(self.rest))
+        })
+    }
+
+    /// Returns the first whole nanosecond that is not before this.
+    #[inline]
+    pub(crate) fn ceil(self) -> Timestamp {
+        Timestamp::beyond(self.ns.saturating_add(u64::from(self.rest > 0)))
+    }
+}
+
+/// Returns the product, which always fits.
+#[inline]
+pub(crate) const fn times(a: u64, b: u64) -> u128 {
+    (a as u128).saturating_mul(b as u128)
+}
+
+/// Returns quotient and remainder; the quotient saturates, which no bounded limit reaches.
+#[inline]
+pub(crate) fn divide(dividend: u128, divisor: NonZero<u64>) -> (u64, u64) {
+    // Nearly every dividend fits 64 bits, and there the division is several times as fast.
+    if let Ok(small) = u64::try_from(dividend) {
+        return (small / divisor, small % divisor);
+    }
+    let wide = NonZero::<u128>::from(divisor);
+    (narrow(dividend / wide), narrow(dividend % wide))
+}
+
+/// Returns the quotient rounded up.
+#[inline]
+pub(crate) fn divide_ceil(dividend: u128, divisor: NonZero<u64>) -> u64 {
+    let (quotient, rest) = divide(dividend, divisor);
+    quotient.saturating_add(u64::from(rest > 0))
+}
+
+/// Returns `level / amount` nanoseconds, rounded up.
+#[inline]
+pub(crate) fn wait(level: u128, amount: NonZero<u64>) -> Span {
+    Span::from_nanos(divide_ceil(level, amount))
+}
+
+/// Returns the number, stopping at `u64::MAX`.
+#[inline]
+pub(crate) fn narrow(wide: u128) -> u64 {
+    u64::try_from(wide).unwrap_or(u64::MAX)
+}

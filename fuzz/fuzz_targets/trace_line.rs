@@ -1,0 +1,6 @@
+//! One line of a trace.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| sekisho_fuzz::trace_line(bytes));
