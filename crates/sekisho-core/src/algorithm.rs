@@ -132,8 +132,12 @@ pub(crate) trait Account: Sized {
     fn fresh(limit: &Metered) -> Self;
     /// Returns the delay with which `cost` units are admitted, or the wait after which they are. `cost` fits the capacity.
     fn admit(&self, context: &Context<'_>, cost: u64) -> Result<Span, Span>;
-    /// Counts `cost` units, whether or not there is room.
+    /// Counts `cost` units that were admitted.
     fn charge(&mut self, context: &Context<'_>, cost: u64);
+    /// Counts `cost` units, whether or not there is room.
+    fn force(&mut self, context: &Context<'_>, cost: u64) {
+        self.charge(context, cost);
+    }
     /// Gives back at most `cost` units that were charged at `at`.
     fn refund(&mut self, context: &Context<'_>, cost: u64, at: Timestamp);
     /// Returns the numbers of an answer.
@@ -258,8 +262,11 @@ impl Limit {
         match call.mode {
             _ if call.cost == 0 => return verdict,
             Mode::Look => return verdict,
-            Mode::Check | Mode::Force => {
+            Mode::Check => {
                 with_account_mut!(state, limit, |account| account.charge(&context, call.cost));
+            }
+            Mode::Force => {
+                with_account_mut!(state, limit, |account| account.force(&context, call.cost));
             }
             // Nothing can be given back to a key that has used nothing.
             Mode::Refund { .. } if *state == State::Fresh => {}

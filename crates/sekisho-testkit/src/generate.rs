@@ -30,7 +30,11 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`, which is at least 1.
+    /// A number below `n`.
+    ///
+    /// # Panics
+    ///
+    /// When `n` is 0.
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "nothing is below zero");
         let wide = u128::from(self.any()) * u128::from(n);
@@ -110,7 +114,8 @@ fn random_burst(rng: &mut Rng, amount: u64, period_ns: u64) -> u64 {
     burst.min(most)
 }
 
-/// A call that follows one stamped `previous_t`: mostly close to an instant at which something changes.
+/// A call that follows one stamped `previous_t`: mostly close to an instant at which something
+/// changes.
 pub fn random_call(rng: &mut Rng, limit: &ModelLimit, previous_t: u64) -> (u64, u64, Mode) {
     let t = random_time(rng, limit, previous_t);
     let n = random_cost(rng, limit);

@@ -1,7 +1,7 @@
 //! The slow, obvious, exact model of every limit: what the fast implementations are compared with.
 //!
-//! Each algorithm is written from its definition, with unbounded rationals wherever the definition has a fraction. Nothing here is
-//! clever, and nothing here is shared with the code under test.
+//! Each algorithm is written from its definition, with unbounded rationals wherever the definition
+//! has a fraction. Nothing here is clever, and nothing here is shared with the code under test.
 
 mod bucket;
 mod joint;
@@ -48,7 +48,8 @@ pub struct ModelLimit {
     pub amount: u64,
     /// The period in nanoseconds, at least 1.
     pub period_ns: u64,
-    /// Bucket: how many units it holds, at least 1. Queue: how many may wait behind the one in service. Else without meaning.
+    /// Bucket: how many units it holds, at least 1. Queue: how many may wait behind the one in
+    /// service. Else without meaning.
     pub burst: u64,
 }
 
@@ -90,7 +91,8 @@ pub enum Outcome {
     Never,
 }
 
-/// A decision and its numbers. Times are nanoseconds from the call's own stamp, rounded up to whole ones.
+/// A decision and its numbers. Times are nanoseconds from the call's own stamp, rounded up to whole
+/// ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The decision.
@@ -181,7 +183,8 @@ impl Model {
         self.rules().fresh_at(&self.limit, t)
     }
 
-    /// New numbers for the same period and algorithm. The usage is kept; a time value is converted by the first call that changes it.
+    /// New numbers for the same period and algorithm. The usage is kept; a time value is converted
+    /// by the first call that changes it.
     pub fn change(&mut self, amount: u64, burst: u64) {
         self.limit.amount = amount;
         self.limit.burst = burst;

@@ -43,7 +43,8 @@ impl Account for FixedWindow {
 
     fn refund(&mut self, context: &Context<'_>, cost: u64, at: Timestamp) {
         let open = self.open(context).0;
-        if context.window(at).start == open.start {
+        // A window in which nothing was used has nothing to give back, and is not opened for it.
+        if open.used > 0 && context.window(at).start == open.start {
             *self = Self { used: open.used.saturating_sub(cost), ..open };
         }
     }

@@ -40,6 +40,15 @@ impl LeakyQueue {
         self.next.level(context.now).saturating_add(before)
     }
 
+    /// Notes whose the last slots are.
+    fn remember(&mut self, context: &Context<'_>, cost: u64) {
+        if self.last_at == context.now {
+            self.last_units = self.last_units.saturating_add(cost);
+        } else {
+            (self.last_at, self.last_units) = (context.now, cost);
+        }
+    }
+
     fn set(&mut self, context: &Context<'_>, level: u128, debt_at: Option<Timestamp>) {
         self.next = ExactTime::after(context.now, level, context.limit.amount());
         self.debt_at = debt_at.filter(|_| level > Self::capacity(context.limit));
@@ -65,29 +74,27 @@ impl Account for LeakyQueue {
     }
 
     fn charge(&mut self, context: &Context<'_>, cost: u64) {
-        let level = self.next.level(context.now);
-        // Only a force gets so far; what is admitted may end a slot after a full wait.
-        let most = times(WAIT_NS_MAX, context.limit.amount().get())
-            .max(Self::capacity(context.limit))
-            .max(level);
         let asked = times(cost, context.limit.period_ns().get());
-        if self.last_at == context.now {
-            self.last_units = self.last_units.saturating_add(cost);
-        } else {
-            (self.last_at, self.last_units) = (context.now, cost);
-        }
-        let debt_at = Some(context.now).max(self.debt_at);
-        self.set(context, level.saturating_add(asked).min(most), debt_at);
+        self.remember(context, cost);
+        self.set(context, self.next.level(context.now).saturating_add(asked), None);
+    }
+
+    fn force(&mut self, context: &Context<'_>, cost: u64) {
+        let asked = times(cost, context.limit.period_ns().get());
+        let level = self.next.level(context.now);
+        let most = times(WAIT_NS_MAX, context.limit.amount().get()).max(level);
+        self.remember(context, cost);
+        self.set(context, level.saturating_add(asked).min(most), Some(context.now));
     }
 
     fn refund(&mut self, context: &Context<'_>, cost: u64, at: Timestamp) {
-        if at != self.last_at || cost > self.last_units {
+        let level = self.next.level(context.now);
+        if at != self.last_at || cost > self.last_units || level == 0 {
             return;
         }
         self.last_units = self.last_units.saturating_sub(cost);
         let back = times(cost, context.limit.period_ns().get());
-        let level = self.next.level(context.now).saturating_sub(back);
-        self.set(context, level, self.debt_at);
+        self.set(context, level.saturating_sub(back), self.debt_at);
     }
 
     fn standing(&self, context: &Context<'_>) -> Standing {
@@ -117,7 +124,7 @@ impl Account for LeakyQueue {
                 self.debt_at = Some(context.now);
             }
             None if level > most => {
-                self.next = ExactTime::after(context.now, most, self.next.amount);
+                self.next = ExactTime::after(context.now, most, context.limit.amount());
             }
             Some(_) | None => {}
         }

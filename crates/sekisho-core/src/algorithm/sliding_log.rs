@@ -63,6 +63,13 @@ impl SlidingLog {
         (units, left)
     }
 
+    /// Drops the oldest entries: whatever is charged later is judged now or after it, so they never count again.
+    fn forget(&mut self, left: usize) {
+        for entry in self.entries.drain(..left) {
+            self.total = self.total.saturating_sub(u128::from(entry.units));
+        }
+    }
+
     /// Returns how long until `cost` units fit if nothing else comes. `cost` is at most the amount.
     fn wait(&self, context: &Context<'_>, cost: u64) -> Span {
         let (units, left) = self.live(context);
@@ -102,9 +109,7 @@ impl Account for SlidingLog {
 
     fn charge(&mut self, context: &Context<'_>, cost: u64) {
         let (at, (units, left)) = (self.effective(context), self.live(context));
-        // Everything that comes later is judged at this time or after it, so what has left by now never comes back.
-        self.entries.drain(..left);
-        self.total = units;
+        self.forget(left);
         match self.entries.back_mut() {
             Some(newest) if newest.at == at => {
                 let sum = newest.units.saturating_add(cost);
@@ -118,8 +123,14 @@ impl Account for SlidingLog {
         }
     }
 
-    fn refund(&mut self, _: &Context<'_>, cost: u64, at: Timestamp) {
-        let Ok(index) = self.entries.binary_search_by_key(&at, |entry| entry.at) else { return };
+    fn refund(&mut self, context: &Context<'_>, cost: u64, at: Timestamp) {
+        let (_, left) = self.live(context);
+        let found = self.entries.binary_search_by_key(&at, |entry| entry.at);
+        // What has left has been given back already.
+        let Ok(index) = found.map_err(drop).and_then(|index| index.checked_sub(left).ok_or(())) else {
+            return;
+        };
+        self.forget(left);
         let Some(entry) = self.entries.get_mut(index) else { return };
         let back = cost.min(entry.units);
         entry.units = entry.units.saturating_sub(back);

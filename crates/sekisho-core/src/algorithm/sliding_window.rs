@@ -115,7 +115,8 @@ impl Account for SlidingWindow {
 
     fn refund(&mut self, context: &Context<'_>, cost: u64, at: Timestamp) {
         let open = self.open(context);
-        if at.as_nanos() / open.period == open.windows.number {
+        // A window in which nothing was used has nothing to give back, and is not opened for it.
+        if open.windows.current > 0 && at.as_nanos() / open.period == open.windows.number {
             *self = open.windows;
             self.current = self.current.saturating_sub(cost);
         }

@@ -57,17 +57,24 @@ impl Account for TokenBucket {
     }
 
     fn charge(&mut self, context: &Context<'_>, cost: u64) {
+        let asked = times(cost, context.limit.period_ns().get());
+        self.set(context, self.tat.level(context.now).saturating_add(asked), None);
+    }
+
+    fn force(&mut self, context: &Context<'_>, cost: u64) {
+        let asked = times(cost, context.limit.period_ns().get());
         let level = self.tat.level(context.now);
         let most = times(WAIT_NS_MAX, context.limit.amount().get()).max(level);
-        let asked = times(cost, context.limit.period_ns().get());
-        let debt_at = Some(context.now).max(self.debt_at);
-        self.set(context, level.saturating_add(asked).min(most), debt_at);
+        self.set(context, level.saturating_add(asked).min(most), Some(context.now));
     }
 
     fn refund(&mut self, context: &Context<'_>, cost: u64, _: Timestamp) {
         let back = times(cost, context.limit.period_ns().get());
-        let level = self.tat.level(context.now).saturating_sub(back);
-        self.set(context, level, self.debt_at);
+        match self.tat.level(context.now) {
+            // All of it has come back already.
+            0 => {}
+            level => self.set(context, level.saturating_sub(back), self.debt_at),
+        }
     }
 
     fn standing(&self, context: &Context<'_>) -> Standing {
@@ -97,7 +104,7 @@ impl Account for TokenBucket {
                 self.debt_at = Some(context.now);
             }
             None if level > full => {
-                self.tat = ExactTime::after(context.now, full, self.tat.amount);
+                self.tat = ExactTime::after(context.now, full, context.limit.amount());
             }
             Some(_) | None => {}
         }

@@ -19,18 +19,27 @@ pub struct JointAnswer {
     pub binding: usize,
     /// The largest of all on allow, else 0.
     pub delay: u64,
-    /// Each limit's own answer. One that would have allowed what another did not shows its numbers uncharged.
+    /// Each limit's own answer. One that would have allowed what another did not shows its numbers
+    /// uncharged.
     pub answers: Vec<Answer>,
 }
 
 impl Joint {
-    /// A fresh key under each of `limits`, of which there is at least one.
+    /// A fresh key under each of `limits`.
+    ///
+    /// # Panics
+    ///
+    /// When there are none.
     pub fn new(limits: Vec<ModelLimit>) -> Self {
         assert!(!limits.is_empty(), "a request without limits has no binding one");
         Self { models: limits.into_iter().map(Model::new).collect() }
     }
 
     /// Decides a call stamped `t`, with a cost for each limit.
+    ///
+    /// # Panics
+    ///
+    /// When there are not as many costs as limits.
     pub fn call(&mut self, t: u64, costs: &[u64], mode: Mode) -> JointAnswer {
         assert_eq!(costs.len(), self.models.len(), "one cost a limit");
         let asked = self.models.iter().zip(costs);

@@ -17,7 +17,8 @@ pub(super) struct SlidingLog {
 }
 
 impl SlidingLog {
-    /// When a call stamped `t` counts as made: a late one is judged and entered at the newest entry's time.
+    /// When a call stamped `t` counts as made: a late one is judged and entered at the newest
+    /// entry's time.
     fn effective(&self, t: u64) -> u64 {
         self.entries.last().map_or(t, |newest| newest.time.max(t))
     }

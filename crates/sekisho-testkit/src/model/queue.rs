@@ -8,7 +8,8 @@ use super::time_value::{TimeValue, rate, taking};
 #[derive(Clone, Debug)]
 pub(super) struct LeakyQueue {
     next: TimeValue,
-    /// The stamp of the charges that made `next` what it is, and how many of their units are still there.
+    /// The stamp of the charges that made `next` what it is, and how many of their units are still
+    /// there.
     last: Option<(u64, u64)>,
 }
 
@@ -74,7 +75,8 @@ impl Rules for LeakyQueue {
     }
 
     fn fresh_at(&self, _limit: &ModelLimit, t: u64) -> bool {
-        self.next.paid_at(t)
+        // A saturated force, refunded in part, leaves units that a charge at its stamp would add to.
+        self.next.paid_at(t) && self.last.is_none_or(|(at, units)| at < t || units == 0)
     }
 
     fn repair(&mut self, limit: &ModelLimit, now: u64) {

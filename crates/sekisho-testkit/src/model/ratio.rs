@@ -5,7 +5,8 @@ use std::ops::{Add, Div, Mul, Sub};
 
 use num_bigint::{BigInt, Sign};
 
-/// A fraction. It is not reduced: equal terms are struck out where they meet, which keeps a limit's denominators at L and P.
+/// A fraction. It is not reduced: equal terms are struck out where they meet, which keeps a limit's
+/// denominators at L and P.
 #[derive(Clone, Debug)]
 pub(super) struct Ratio {
     num: BigInt,

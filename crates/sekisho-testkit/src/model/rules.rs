@@ -5,8 +5,8 @@ use super::ModelLimit;
 /// The longest a forced debt may be: 36,500 days, in nanoseconds.
 pub(super) const LONGEST_DEBT: u64 = 36_500 * 86_400 * 1_000_000_000;
 
-/// One algorithm with its state for one key. Costs are at least 1, and at most the capacity where something is asked about admission.
-/// All waits are whole nanoseconds from `t`, rounded up.
+/// One algorithm with its state for one key. Costs are at least 1, and at most the capacity where
+/// something is asked about admission. All waits are whole nanoseconds from `t`, rounded up.
 pub(super) trait Rules {
     /// Whether cost `n` is admitted at `t`.
     fn admits(&self, limit: &ModelLimit, t: u64, n: u64) -> bool;

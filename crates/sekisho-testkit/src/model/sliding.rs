@@ -78,8 +78,8 @@ impl Rules for SlidingWindow {
         u64::try_from(left).unwrap_or(limit.amount) // never more than the amount, which fits
     }
 
-    /// The estimate only falls while nothing is counted, so the first instant with room is found by halving: no formula to get wrong.
-    /// At the end of the next window there is always room.
+    /// The estimate only falls while nothing is counted, so the first instant with room is found by
+    /// halving: no formula to get wrong. At the end of the next window there is always room.
     fn wait(&self, limit: &ModelLimit, t: u64, n: u64) -> u64 {
         if self.admits(limit, t, n) {
             return 0;

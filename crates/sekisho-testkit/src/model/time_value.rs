@@ -35,7 +35,8 @@ impl TimeValue {
         Self { instant: Ratio::whole(0), amount: limit.amount, forced: None }
     }
 
-    /// The instant under the limit's present numbers. When those are new, the usage `(instant − t)·L` is the same under both.
+    /// The instant under the limit's present numbers. When those are new, the usage `(instant −
+    /// t)·L` is the same under both.
     pub(super) fn seen(&self, limit: &ModelLimit, t: u64) -> Ratio {
         let now = Ratio::whole(t);
         if self.amount == limit.amount || self.instant <= now {
@@ -82,8 +83,8 @@ impl TimeValue {
         self.instant <= Ratio::whole(t)
     }
 
-    /// The clock was set back to `now`. A debt moves with the clock, if it was made after now; anything else is at most a full limit.
-    /// Tells whether the instant moved.
+    /// The clock was set back to `now`. A debt moves with the clock, if it was made after now;
+    /// anything else is at most a full limit. Tells whether the instant moved.
     pub(super) fn repair(&mut self, limit: &ModelLimit, now: u64) -> bool {
         match self.forced {
             Some(at) if at > now => {

@@ -11,8 +11,8 @@ pub(super) struct FixedWindow {
 }
 
 impl FixedWindow {
-    /// The window that a call at `t` falls into: never one before the state's. A fresh key is window 0 with nothing used, which no
-    /// stamp can come before.
+    /// The window that a call at `t` falls into: never one before the state's. A fresh key is
+    /// window 0 with nothing used, which no stamp can come before.
     fn open(&self, limit: &ModelLimit, t: u64) -> Self {
         let number = t / limit.period_ns;
         if number > self.number { Self { number, used: 0 } } else { self.clone() }
@@ -76,7 +76,8 @@ pub(super) struct AnchoredWindow {
 }
 
 impl AnchoredWindow {
-    /// The start of the window open at `t`, and what was used in it. A stamp before the start counts as in it.
+    /// The start of the window open at `t`, and what was used in it. A stamp before the start
+    /// counts as in it.
     fn open(&self, limit: &ModelLimit, t: u64) -> Option<(u64, u64)> {
         self.window.filter(|&(start, _)| u128::from(t) < end(limit, start))
     }
