@@ -6,7 +6,7 @@
 
 use core::num::NonZero;
 
-use crate::{Span, Timestamp};
+use crate::{Span, Timestamp, limits::WAIT_NS_MAX};
 
 /// An instant of whole nanoseconds and a remainder in `1/amount` of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +34,14 @@ impl ExactTime {
         self.ns.checked_sub(now.as_nanos()).map_or(0, |ahead| {
             times(ahead, self.amount.get()).saturating_add(u128::from(self.rest))
         })
+    }
+
+    /// Returns the level that is stored under a limit of `amount`. Where the number has changed, no debt gets longer than
+    /// the longest by it.
+    #[inline]
+    pub(crate) fn converted(self, now: Timestamp, amount: NonZero<u64>) -> u128 {
+        let level = self.level(now);
+        if self.amount == amount { level } else { level.min(times(WAIT_NS_MAX, amount.get())) }
     }
 
     /// Returns the first whole nanosecond that is not before this.

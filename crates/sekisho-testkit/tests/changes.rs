@@ -39,21 +39,22 @@ fn an_upgrade_gives_exactly_the_difference() {
 
 #[test]
 fn a_time_value_is_converted_by_the_first_charge_under_the_new_numbers() {
-    // 10 a 100: ten units are 100 ahead. At 2 a 100 they would be 500.
+    // 10 a 100: ten units are 100 ahead, and drain as they were written until something is charged.
     let mut bucket = model(Algorithm::TokenBucket, 10, 100, 10);
     bucket.call(0, 10, Mode::Check);
     bucket.change(2, 20);
-    assert_eq!(look(&mut bucket, 0), (10, 500));
+    assert_eq!(look(&mut bucket, 0), (10, 100));
     // Neither a look nor a denial converts: until then it drains as the old numbers had it.
     assert_eq!(bucket.call(50, 16, Mode::Check).outcome, Outcome::Deny);
-    assert_eq!(look(&mut bucket, 90), (19, 50));
+    assert_eq!(look(&mut bucket, 90), (19, 10));
     assert!(bucket.is_fresh_at(100) && !bucket.is_fresh_at(99));
     // A charge does: 5 used and 5 more, at 50 each from now on.
     assert_eq!(bucket.call(50, 5, Mode::Check).reset_after, 500);
     assert_eq!(look(&mut bucket, 90), (10, 460));
     bucket.change(3, 20);
-    // 460 of 2 a 100 is 9.2 units, which at 3 a 100 take 306⅔.
-    assert_eq!(look(&mut bucket, 90), (10, 307));
+    // 460 of 2 a 100 is 9.2 units, which at 3 a 100 take 306⅔: 340 with the next one.
+    assert_eq!(look(&mut bucket, 90), (10, 460));
+    assert_eq!(bucket.call(90, 1, Mode::Check).reset_after, 340);
 }
 
 #[test]
@@ -72,7 +73,7 @@ fn a_conversion_keeps_the_queues_last_charge() {
     let mut queue = model(Algorithm::LeakyQueue, 10, 100, 9);
     queue.call(0, 4, Mode::Check);
     queue.change(5, 9);
-    assert_eq!(look(&mut queue, 0), (6, 80));
+    assert_eq!(look(&mut queue, 0), (6, 40));
     let answer = queue.call(0, 3, Mode::Refund { at: 0 });
     assert_eq!((answer.remaining, answer.reset_after), (9, 20));
 }

@@ -76,19 +76,19 @@ impl Account for LeakyQueue {
     fn charge(&mut self, context: &Context<'_>, cost: u64) {
         let asked = times(cost, context.limit.period_ns().get());
         self.remember(context, cost);
-        self.set(context, self.next.level(context.now).saturating_add(asked), None);
+        self.set(context, self.next.converted(context.now, context.limit.amount()).saturating_add(asked), None);
     }
 
     fn force(&mut self, context: &Context<'_>, cost: u64) {
         let asked = times(cost, context.limit.period_ns().get());
-        let level = self.next.level(context.now);
+        let level = self.next.converted(context.now, context.limit.amount());
         let most = times(WAIT_NS_MAX, context.limit.amount().get()).max(level);
         self.remember(context, cost);
         self.set(context, level.saturating_add(asked).min(most), Some(context.now));
     }
 
     fn refund(&mut self, context: &Context<'_>, cost: u64, at: Timestamp) {
-        let level = self.next.level(context.now);
+        let level = self.next.converted(context.now, context.limit.amount());
         if at != self.last_at || cost > self.last_units || level == 0 {
             return;
         }
@@ -122,9 +122,12 @@ impl Account for LeakyQueue {
                 let back = at.since(context.now).as_nanos();
                 self.next.ns = self.next.ns.saturating_sub(back);
                 self.debt_at = Some(context.now);
+                self.last_units = 0;
             }
             None if level > most => {
                 self.next = ExactTime::after(context.now, most, context.limit.amount());
+                // What is next now is no longer what any charge made it.
+                self.last_units = 0;
             }
             Some(_) | None => {}
         }

@@ -29,6 +29,9 @@ pub struct Entry {
     pub units: u64,
 }
 
+/// How many entries a log makes room for at first; it doubles from there.
+const SMALLEST: usize = 4;
+
 impl SlidingLog {
     /// Returns the entries, oldest first.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
@@ -38,6 +41,13 @@ impl SlidingLog {
     /// Returns how many bytes the entries take.
     pub fn heap_bytes(&self) -> usize {
         self.entries.capacity().saturating_mul(size_of::<Entry>())
+    }
+
+    /// Returns how many more bytes the next charge may take, so that a bounded store can ask before it happens.
+    pub fn next_growth(&self) -> usize {
+        let full = self.entries.len() == self.entries.capacity();
+        let grown = if full { self.entries.capacity().max(SMALLEST) } else { 0 };
+        grown.saturating_mul(size_of::<Entry>())
     }
 
     fn newest(&self) -> Timestamp {
@@ -117,6 +127,9 @@ impl Account for SlidingLog {
                 newest.units = sum;
             }
             Some(_) | None => {
+                if self.entries.len() == self.entries.capacity() {
+                    self.entries.reserve_exact(self.entries.capacity().max(SMALLEST));
+                }
                 self.entries.push_back(Entry { at, units: cost });
                 self.total = units.saturating_add(u128::from(cost));
             }

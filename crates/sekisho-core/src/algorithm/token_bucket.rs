@@ -58,19 +58,19 @@ impl Account for TokenBucket {
 
     fn charge(&mut self, context: &Context<'_>, cost: u64) {
         let asked = times(cost, context.limit.period_ns().get());
-        self.set(context, self.tat.level(context.now).saturating_add(asked), None);
+        self.set(context, self.tat.converted(context.now, context.limit.amount()).saturating_add(asked), None);
     }
 
     fn force(&mut self, context: &Context<'_>, cost: u64) {
         let asked = times(cost, context.limit.period_ns().get());
-        let level = self.tat.level(context.now);
+        let level = self.tat.converted(context.now, context.limit.amount());
         let most = times(WAIT_NS_MAX, context.limit.amount().get()).max(level);
         self.set(context, level.saturating_add(asked).min(most), Some(context.now));
     }
 
     fn refund(&mut self, context: &Context<'_>, cost: u64, _: Timestamp) {
         let back = times(cost, context.limit.period_ns().get());
-        match self.tat.level(context.now) {
+        match self.tat.converted(context.now, context.limit.amount()) {
             // All of it has come back already.
             0 => {}
             level => self.set(context, level.saturating_sub(back), self.debt_at),

@@ -44,11 +44,12 @@ impl Rules for TokenBucket {
     }
 
     fn wait(&self, limit: &ModelLimit, t: u64, n: u64) -> u64 {
-        ((Ratio::whole(n) - self.tokens(limit, t)) / rate(limit)).ceil()
+        self.tat.at_own_rate(limit, (Ratio::whole(n) - self.tokens(limit, t)) / rate(limit)).ceil()
     }
 
     fn reset_after(&self, limit: &ModelLimit, t: u64) -> u64 {
-        ((Ratio::whole(limit.burst) - self.tokens(limit, t)) / rate(limit)).ceil()
+        let missing = Ratio::whole(limit.burst) - self.tokens(limit, t);
+        self.tat.at_own_rate(limit, missing / rate(limit)).ceil()
     }
 
     fn fresh_at(&self, _limit: &ModelLimit, t: u64) -> bool {

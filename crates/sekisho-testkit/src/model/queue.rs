@@ -63,11 +63,12 @@ impl Rules for LeakyQueue {
     }
 
     fn wait(&self, limit: &ModelLimit, t: u64, n: u64) -> u64 {
-        (self.last_start(limit, t, n) - longest_delay(limit)).ceil()
+        let excess = self.last_start(limit, t, n) - longest_delay(limit);
+        self.next.at_own_rate(limit, excess).ceil()
     }
 
     fn reset_after(&self, limit: &ModelLimit, t: u64) -> u64 {
-        self.next.ahead(limit, t).ceil()
+        self.next.at_own_rate(limit, self.next.ahead(limit, t)).ceil()
     }
 
     fn delay(&self, limit: &ModelLimit, t: u64, n: u64) -> u64 {

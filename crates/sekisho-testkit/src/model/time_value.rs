@@ -46,20 +46,35 @@ impl TimeValue {
         now + ahead * Ratio::whole(self.amount) / Ratio::whole(limit.amount)
     }
 
+    /// The same as it is stored at a conversion, which makes no debt longer than the longest.
+    fn converted(&self, limit: &ModelLimit, t: u64) -> Ratio {
+        let seen = self.seen(limit, t);
+        if self.amount == limit.amount {
+            return seen;
+        }
+        seen.min(Ratio::whole(t) + Ratio::whole(LONGEST_DEBT))
+    }
+
     /// How long from `t` until all is paid, at least 0.
     pub(super) fn ahead(&self, limit: &ModelLimit, t: u64) -> Ratio {
         (self.seen(limit, t) - Ratio::whole(t)).max(Ratio::whole(0))
     }
 
+    /// A wait that was counted at the limit's present rate, at the rate this was written with: until a charge converts it,
+    /// that is how fast it goes.
+    pub(super) fn at_own_rate(&self, limit: &ModelLimit, wait: Ratio) -> Ratio {
+        wait * Ratio::whole(limit.amount) / Ratio::whole(self.amount)
+    }
+
     /// `n` units more, which were admitted: that is never a debt.
     pub(super) fn charge(&mut self, limit: &ModelLimit, t: u64, n: u64) {
-        let instant = self.seen(limit, t).max(Ratio::whole(t)) + taking(limit, n);
+        let instant = self.converted(limit, t).max(Ratio::whole(t)) + taking(limit, n);
         self.store(limit, instant, None);
     }
 
     /// `n` units more, whatever it comes to, up to the longest debt.
     pub(super) fn force(&mut self, limit: &ModelLimit, t: u64, n: u64) {
-        let (old, now) = (self.seen(limit, t), Ratio::whole(t));
+        let (old, now) = (self.converted(limit, t), Ratio::whole(t));
         let charged = old.clone().max(now.clone()) + taking(limit, n);
         let instant = old.max(charged.min(now.clone() + Ratio::whole(LONGEST_DEBT)));
         let debt = instant > now + full(limit);
@@ -68,7 +83,7 @@ impl TimeValue {
 
     /// `n` units less, not before `t`. What is paid already is left alone: giving back never takes.
     pub(super) fn refund(&mut self, limit: &ModelLimit, t: u64, n: u64) {
-        let (old, now) = (self.seen(limit, t), Ratio::whole(t));
+        let (old, now) = (self.converted(limit, t), Ratio::whole(t));
         if old <= now {
             return;
         }

@@ -1,0 +1,138 @@
+//! Where state lives. A store takes the charges of a request, all or none, and returns verdicts.
+
+pub(crate) mod memory;
+mod table;
+
+use std::{fmt, future::Future, sync::Arc};
+
+use sekisho_core::{Joint, Limit, Mode, Span, Timestamp, Verdict};
+
+use crate::key::Key;
+
+/// Names the state of one limit: the policy and the limit's id. The limit's number is not part of it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Scope {
+    policy: Arc<str>,
+    limit: Arc<str>,
+    // Invariant: the policy's length, the policy and the limit's id.
+    encoded: Arc<[u8]>,
+}
+
+impl Scope {
+    /// Returns the scope of a policy's limit.
+    pub fn new(policy: &str, limit: &str) -> Self {
+        let mut encoded = Vec::with_capacity(8 + policy.len() + limit.len());
+        encoded.extend_from_slice(&(policy.len() as u64).to_le_bytes());
+        encoded.extend_from_slice(policy.as_bytes());
+        encoded.extend_from_slice(limit.as_bytes());
+        Self { policy: policy.into(), limit: limit.into(), encoded: encoded.into() }
+    }
+
+    /// Returns the policy's name; empty for a limit that is used without a policy.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// Returns the limit's id.
+    pub fn limit(&self) -> &str {
+        &self.limit
+    }
+
+    /// Returns bytes that no other scope has.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.encoded
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scope({}:{})", self.policy, self.limit)
+    }
+}
+
+/// One limit, key and cost that a request must pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<'a> {
+    /// The limit, with the numbers that hold now.
+    pub limit: &'a Limit,
+    /// Which state is counted in.
+    pub scope: &'a Scope,
+    /// Who is counted.
+    pub key: &'a Key,
+    /// How many units.
+    pub cost: u64,
+}
+
+/// The charges of one request, decided together: all or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The charges; no two of the same scope and key.
+    pub charges: &'a [Charge<'a>],
+    /// How they are charged.
+    pub mode: Mode,
+}
+
+/// The time at which a store decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Now {
+    /// The caller's: replays and traces bring their own.
+    At(Timestamp),
+    /// The store's own clock, taken once the state is held, so that no request is judged at a time before its predecessor's.
+    StoreClock,
+}
+
+/// What a store says of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The time at which it was decided: what a refund names.
+    pub at: Timestamp,
+    /// One verdict a charge, in order.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Answer {
+    /// Returns what the verdicts say together.
+    pub fn joint(&self) -> Joint {
+        Joint::of(&self.verdicts)
+    }
+}
+
+/// Why a store could not decide.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Every entry is in use, and the store is told to refuse new keys then. The state has not changed.
+    #[error("the store is full of keys in use, and `overflow` is `deny`")]
+    Full,
+    /// Two charges of one request name the same state.
+    #[error("one request is charged twice to the same limit and key")]
+    Twice,
+    /// No answer in time. The state may or may not have changed.
+    #[error("the store did not answer within {0}")]
+    Timeout(Span),
+    /// The store cannot be reached or refuses the call. The state has not changed, as far as is known.
+    #[error("the store cannot be used: {0}")]
+    Unavailable(Box<str>),
+    /// The store cannot do what was asked: a limit of an algorithm or period that it has not learned.
+    #[error("this store has no {0}")]
+    Unsupported(Box<str>),
+}
+
+/// Where state lives.
+///
+/// Batch first: a store that many requests share decides what has queued up in one go. Answers come in the order of the asks.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// Decides some requests, each all or none.
+    fn decide(
+        &self,
+        asks: &[Ask<'_>],
+        now: Now,
+    ) -> impl Future<Output = Vec<Result<Answer, StoreError>>> + Send;
+
+    /// Drops what is known of a key under a limit, as if it had never come. Returns whether there was anything.
+    fn forget(
+        &self,
+        scope: &Scope,
+        key: &Key,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+}
