@@ -1,6 +1,6 @@
 //! Calendar windows in the zones of the IANA database, which is built in: no zone files are needed on the machine.
 
-use jiff::{ToSpan, Unit, Zoned, tz::TimeZone};
+use jiff::{civil::Date, tz::TimeZone};
 use sekisho_core::{Calendar, CalendarUnit, Timestamp, Utc, Window, Zone};
 
 /// The calendar of every zone in the IANA database.
@@ -27,21 +27,18 @@ impl Calendar for Zones {
 fn local(unit: CalendarUnit, zone: &Zone, at: Timestamp) -> Option<Window> {
     let zone = TimeZone::get(zone.as_str()).ok()?;
     let instant = jiff::Timestamp::from_nanosecond(i128::from(at.as_nanos())).ok()?;
-    let here = instant.to_zoned(zone);
-    let (start, after) = match unit {
-        CalendarUnit::Day => (here.start_of_day().ok()?, here.tomorrow().ok()?),
-        CalendarUnit::Month => {
-            let first = here.first_of_month().ok()?;
-            let next = first.checked_add(1.month()).ok()?;
-            (first.start_of_day().ok()?, next)
-        }
+    let here = zone.to_datetime(instant).date();
+    let (first, after) = match unit {
+        CalendarUnit::Day => (here, here.tomorrow().ok()?),
+        CalendarUnit::Month => (here.first_of_month(), here.last_of_month().tomorrow().ok()?),
     };
-    let nanos = |of: &Zoned| {
-        u64::try_from(of.timestamp().as_nanosecond()).ok().map(Timestamp::from_nanos)
+    // Where a clock change skips midnight the day begins after it; where it repeats midnight, with the first.
+    let nanos = |date: Date| {
+        let instant = date.to_zoned_datetime(zone.clone()).ok()?.timestamp();
+        u64::try_from(instant.as_nanosecond()).ok().map(Timestamp::from_nanos)
     };
     // A window that began before the epoch begins with it.
-    let start = nanos(&start).unwrap_or(Timestamp::EPOCH);
-    Some(Window { start, end: nanos(&after.start_of_day().ok()?)? })
+    Some(Window { start: nanos(first).unwrap_or(Timestamp::EPOCH), end: nanos(after)? })
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -133,14 +132,12 @@ impl FakeClock {
         {
             let mut fake = self.inner.lock();
             fake.now = fake.now.plus(by);
-            while let Some(first) = fake.waiting.first_entry() {
-                if first.key().0 > fake.now {
-                    break;
-                }
-                due.push(fake.waiting.pop_first());
+            let now = fake.now;
+            while let Some(first) = fake.waiting.first_entry().filter(|first| first.key().0 <= now) {
+                due.push(first.remove());
             }
         }
-        due.into_iter().flatten().for_each(|(_, waker)| waker.wake());
+        due.into_iter().for_each(Waker::wake);
     }
 }
 

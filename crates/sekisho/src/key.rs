@@ -58,7 +58,7 @@ impl fmt::Debug for Key {
 }
 
 /// Puts a key together, part by part.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KeyBuilder {
     text: String,
 }

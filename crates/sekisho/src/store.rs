@@ -3,7 +3,7 @@
 pub(crate) mod memory;
 mod table;
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use sekisho_core::{Joint, Limit, Mode, Span, Timestamp, Verdict};
 

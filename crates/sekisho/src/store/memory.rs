@@ -3,7 +3,7 @@
 mod size;
 
 use std::{
-    future::{self, Future},
+    future,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},

@@ -1,0 +1,161 @@
+//! Policies: which requests are covered, what key they count under, which limits hold.
+//!
+//! A file is parsed into plain structs ([`file`]), then compiled into what the hot path uses ([`compile`]). All that can be
+//! wrong is found then, with the file's line and a stable code ([`lint`]).
+
+pub(crate) mod compile;
+pub(crate) mod file;
+pub(crate) mod identify;
+pub(crate) mod lint;
+pub(crate) mod lists;
+pub(crate) mod matcher;
+pub(crate) mod plan;
+mod settings;
+mod warnings;
+
+use std::sync::Arc;
+
+use sekisho_core::Limit;
+
+pub use self::settings::{ListenSettings, Settings, StoreSettings};
+use self::{
+    compile::Problems, identify::KeySpec, lists::Lists, matcher::Matcher, plan::{CostSpec, PlanSpec},
+};
+use crate::{digest::Seed, store::Scope};
+
+/// What happens to a request that lacks a part of a policy's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnMissingKey {
+    /// It is refused.
+    Deny,
+    /// The policy does not hold for it.
+    Skip,
+    /// All such requests count together.
+    Shared,
+}
+
+/// One limit of a policy.
+#[derive(Clone, Debug)]
+pub struct PolicyLimit {
+    pub(crate) limit: Limit,
+    pub(crate) scope: Scope,
+    /// The name in header lists: the policy's, with the limit's id behind it when there are several.
+    pub(crate) name: Arc<str>,
+}
+
+impl PolicyLimit {
+    /// Returns the limit.
+    pub const fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    /// Returns the scope that its state belongs to.
+    pub const fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Returns the name that headers show.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// One policy, compiled.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub(crate) name: Arc<str>,
+    pub(crate) line: usize,
+    pub(crate) matcher: Matcher,
+    pub(crate) key: KeySpec,
+    pub(crate) on_missing_key: OnMissingKey,
+    pub(crate) cost: CostSpec,
+    pub(crate) limits: PlanSpec,
+    pub(crate) lists: Lists,
+}
+
+impl Policy {
+    /// Returns the policy's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the line of the file on which it begins; 0 without a file.
+    pub const fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Returns its plans and their limits; one plan without a name when there are none.
+    pub fn plans(&self) -> impl Iterator<Item = (&str, &[PolicyLimit])> {
+        self.limits.plans()
+    }
+
+    /// Returns the key's parts in words.
+    pub fn key_in_words(&self) -> String {
+        self.key.to_string()
+    }
+
+    /// Returns what is matched, in words.
+    pub fn match_in_words(&self) -> String {
+        self.matcher.to_string()
+    }
+}
+
+/// The policies of one file, compiled, and the settings beside them.
+#[derive(Clone, Debug)]
+pub struct PolicySet {
+    pub(crate) policies: Vec<Policy>,
+    pub(crate) lists: Lists,
+    pub(crate) seed: Seed,
+    settings: Settings,
+    warnings: Vec<lint::Diagnostic>,
+}
+
+impl PolicySet {
+    /// Parses and compiles a policy file.
+    ///
+    /// ```
+    /// use sekisho::PolicySet;
+    ///
+    /// let policies = PolicySet::parse(r#"
+    ///     [[policy]]
+    ///     name = "api"
+    ///     match = { path = "/v1/**" }
+    ///     key = [{ header = "x-api-key", or = "ip" }]
+    ///     limits = ["100/min", "1000/h sliding-log"]
+    /// "#)?;
+    /// assert_eq!(policies.policies()[0].name(), "api");
+    ///
+    /// let wrong = PolicySet::parse("[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"0/min\"]\n");
+    /// let problem = &wrong.unwrap_err().diagnostics()[0];
+    /// assert_eq!((problem.line, problem.field.as_str()), (4, "policy[0].limits[0]"));
+    /// assert!(problem.message.contains("block"));
+    /// # Ok::<(), sekisho::PolicyErrors>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, each with its line, field and code.
+    pub fn parse(text: &str) -> Result<Self, lint::PolicyErrors> {
+        let mut problems = Problems::new(text);
+        let compiled = file::parse(text, &mut problems).map(|file| compile::compile(&file, &mut problems));
+        let (errors, warnings) = problems.finish();
+        match compiled {
+            Some(set) if errors.is_empty() => Ok(Self { warnings, ..set }),
+            _ => Err(lint::PolicyErrors::new(errors, warnings)),
+        }
+    }
+
+    /// Returns the policies in the file's order, which changes no outcome.
+    pub fn policies(&self) -> &[Policy] {
+        &self.policies
+    }
+
+    /// Returns where to listen, how to store, whom to believe.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns what is allowed but probably not meant.
+    pub fn warnings(&self) -> &[lint::Diagnostic] {
+        &self.warnings
+    }
+}

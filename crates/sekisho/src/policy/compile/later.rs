@@ -1,0 +1,82 @@
+//! Refuses the fields whose behaviour is not there yet, by name. Parsed and ignored, they would promise what does not happen.
+
+use super::{Problems, Spanned};
+use crate::policy::{file::{LimitFile, PolicyFile}, lint::Code};
+
+type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
+
+/// Refuses every field of a later version that the file has.
+pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
+    if let Some(listen) = &file.listen {
+        refuse_all(
+            &[
+                ("grpc", &listen.grpc),
+                ("resp", &listen.resp),
+                ("gateway", &listen.gateway),
+                ("auth", &listen.auth),
+            ],
+            problems,
+        );
+    }
+    let store = &file.store;
+    refuse_all(
+        &[
+            ("url", &store.url),
+            ("timeout", &store.timeout),
+            ("prefix", &store.prefix),
+            ("shards", &store.shards),
+            ("password_file", &store.password_file),
+            ("local_share", &store.local_share),
+            ("snapshot", &store.snapshot),
+        ],
+        problems,
+    );
+    let identity = &file.identity;
+    refuse_all(
+        &[
+            ("trusted_proxies", &identity.trusted_proxies),
+            ("auth", &identity.auth),
+            ("http", &identity.http),
+            ("gateway", &identity.gateway),
+        ],
+        problems,
+    );
+    if let Some(address) = &identity.address
+        && address.get_ref().as_str() != Some("peer")
+    {
+        problems.add(Code::NotYet, address.span(), "this source of `address` is not in this version: only `peer` is");
+    }
+    for policy in &file.policy {
+        let policy = policy.get_ref();
+        refuse_all(
+            &[
+                ("on_store_error", &policy.on_store_error),
+                ("ban", &policy.ban),
+                ("on_change", &policy.on_change),
+                ("enforce_percent", &policy.enforce_percent),
+                ("count", &policy.count),
+                ("count_denied", &policy.count_denied),
+                ("headers", &policy.headers),
+                ("descriptor", &policy.descriptor),
+                ("domain", &policy.domain),
+                ("scope", &policy.scope),
+            ],
+            problems,
+        );
+        let alone = policy.limits.iter().flat_map(|limits| limits.get_ref());
+        let planned = policy.plans.iter().flat_map(|plans| plans.get_ref().values().flatten());
+        for limit in alone.chain(planned) {
+            if let LimitFile::Table(table) = limit.get_ref() {
+                refuse_all(&[("scope", &table.scope), ("resolution", &table.resolution)], problems);
+            }
+        }
+    }
+}
+
+fn refuse_all(fields: &[Later<'_>], problems: &mut Problems<'_>) {
+    for (name, value) in fields {
+        if let Some(value) = value {
+            problems.add(Code::NotYet, value.span(), format!("`{name}` is not in this version: leave it out"));
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The policy file as plain structs. Nothing is decided here; a field that a later version will know is kept as it is, so that
+//! it can be refused by name.
+
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+pub(crate) use toml::Spanned;
+
+use super::{compile::Problems, lint::Code};
+
+/// A field of a later version.
+type Later = Option<Spanned<toml::Value>>;
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyFile {
+    /// Where to listen; a door opens only where an address is given.
+    pub(crate) listen: Option<ListenFile>,
+    /// Where counts live.
+    #[serde(default)]
+    pub(crate) store: StoreFile,
+    /// Who is asking.
+    #[serde(default)]
+    pub(crate) identity: IdentityFile,
+    /// Clients that no policy holds for.
+    #[serde(default)]
+    pub(crate) allow: ListFile,
+    /// Clients that are refused.
+    #[serde(default)]
+    pub(crate) deny: ListFile,
+    /// The policies. All that match a request hold together.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<PolicyTable>"))]
+    pub(crate) policy: Vec<Spanned<PolicyTable>>,
+}
+
+/// `[listen]`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListenFile {
+    /// Address of the check API and forward-auth, like `127.0.0.1:8080`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) http: Option<Spanned<String>>,
+    /// Address of health, readiness and metrics.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) admin: Option<Spanned<String>>,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) grpc: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) resp: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) gateway: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) auth: Later,
+}
+
+/// `[store]`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoreFile {
+    /// The most bytes of the memory store, as a number or like `512MiB`. Default: a quarter of the machine's memory.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Bytes>"))]
+    pub(crate) max_bytes: Option<Spanned<Bytes>>,
+    /// The most entries of the memory store: one a key and limit.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    pub(crate) max_entries: Option<Spanned<i64>>,
+    /// What happens to new keys while every entry is in use: `shared` (the default), `deny` or `allow`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<OverflowFile>"))]
+    pub(crate) overflow: Option<Spanned<OverflowFile>>,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) url: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) timeout: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) prefix: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) shards: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) password_file: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) local_share: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) snapshot: Later,
+}
+
+/// A number of bytes, or a text like `512MiB`.
+#[derive(Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
+pub(crate) enum Bytes {
+    Number(i64),
+    Text(String),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OverflowFile {
+    Shared,
+    Deny,
+    Allow,
+}
+
+/// `[identity]`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IdentityFile {
+    /// Where the client's address comes from. In this version: `peer`, the address that connects.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) address: Later,
+    /// How many leading bits of an IPv4 address make a client: 0 to 32, 32 by default.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
+    pub(crate) ipv4_prefix: Option<Spanned<i64>>,
+    /// How many leading bits of an IPv6 address make a client: 32 to 128, 64 by default.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
+    pub(crate) ipv6_prefix: Option<Spanned<i64>>,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) trusted_proxies: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) auth: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) http: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) gateway: Later,
+}
+
+/// `allow` and `deny`: by address block, and in a policy by key.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListFile {
+    /// Address blocks or single addresses, like `10.0.0.0/8`.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub(crate) cidr: Vec<Spanned<String>>,
+    /// Keys of the policy: a text for a key of one part, a list of texts for a composite.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<OneOrMany>"))]
+    pub(crate) key: Vec<Spanned<OneOrMany>>,
+}
+
+/// `[[policy]]`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyTable {
+    /// Its name: letters, digits, `-`, `_` and `.`. State belongs to it, and headers show it.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub(crate) name: Spanned<String>,
+    /// Which requests it covers; all, when absent.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<MatchFile>"))]
+    pub(crate) r#match: Option<Spanned<MatchFile>>,
+    /// What requests count under. A list of several parts is a composite.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<PartFile>"))]
+    pub(crate) key: Spanned<Vec<Spanned<PartFile>>>,
+    /// The limits that hold, together, all or none.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<LimitFile>>"))]
+    pub(crate) limits: Option<Spanned<Vec<Spanned<LimitFile>>>>,
+    /// Limits by plan, instead of `limits`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<BTreeMap<String, Vec<LimitFile>>>"))]
+    pub(crate) plans: Option<Spanned<BTreeMap<String, Vec<Spanned<LimitFile>>>>>,
+    /// How a request's plan is known.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<PlanFile>"))]
+    pub(crate) plan: Option<Spanned<PlanFile>>,
+    /// How many units a request costs: a number, 1 by default, or a header within bounds.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<CostFile>"))]
+    pub(crate) cost: Option<Spanned<CostFile>>,
+    /// What happens when a part of the key is absent. Required exactly when one can be.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<OnMissingFile>"))]
+    pub(crate) on_missing_key: Option<Spanned<OnMissingFile>>,
+    /// `enforce`. Other modes are not in this version.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) mode: Option<Spanned<String>>,
+    /// Clients that this policy does not hold for.
+    #[serde(default)]
+    pub(crate) allow: ListFile,
+    /// Clients that this policy refuses.
+    #[serde(default)]
+    pub(crate) deny: ListFile,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) on_store_error: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) ban: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) on_change: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) enforce_percent: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) count: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) count_denied: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) headers: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) descriptor: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) domain: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) scope: Later,
+}
+
+/// `match`, and `unless` inside it.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MatchFile {
+    /// Methods; `GET` covers `HEAD`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<OneOrMany>"))]
+    pub(crate) method: Option<Spanned<OneOrMany>>,
+    /// Host names without ports; `*.example.com` covers every name below it.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<OneOrMany>"))]
+    pub(crate) host: Option<Spanned<OneOrMany>>,
+    /// Path patterns: `*` is one segment, `**` any number of them.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<OneOrMany>"))]
+    pub(crate) path: Option<Spanned<OneOrMany>>,
+    /// Headers and their values; `*` is any value.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, OneOrMany>"))]
+    pub(crate) header: BTreeMap<String, Spanned<OneOrMany>>,
+    /// What is not covered: the same fields.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Box<MatchFile>>"))]
+    pub(crate) unless: Option<Box<Spanned<MatchFile>>>,
+}
+
+/// A text, or a list of texts.
+#[derive(Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
+pub(crate) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub(crate) fn as_slice(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Many(texts) => texts,
+        }
+    }
+}
+
+/// A part of a key: a word, or a table.
+#[derive(Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
+pub(crate) enum PartFile {
+    /// `ip` or `path-pattern`.
+    Word(String),
+    Table(Box<PartTable>),
+}
+
+/// A part of a key as a table: one source, and what stands in for it.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartTable {
+    /// The client's address, with prefixes of its own.
+    pub(crate) ip: Option<PrefixFile>,
+    /// A header, kept as a digest.
+    pub(crate) header: Option<String>,
+    /// A cookie, kept as a digest.
+    pub(crate) cookie: Option<String>,
+    /// A query parameter.
+    pub(crate) query: Option<String>,
+    /// A segment of the path, counted from 1.
+    pub(crate) segment: Option<i64>,
+    /// A text, the same for every request.
+    pub(crate) constant: Option<String>,
+    /// What stands in when the source is absent.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<PartFile>"))]
+    pub(crate) or: Option<Spanned<PartFile>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PrefixFile {
+    /// 0 to 32.
+    pub(crate) ipv4_prefix: Option<i64>,
+    /// 32 to 128.
+    pub(crate) ipv6_prefix: Option<i64>,
+}
+
+/// A limit: its text, or a table with an id.
+#[derive(Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
+pub(crate) enum LimitFile {
+    /// Like `60/min burst 10`.
+    Text(String),
+    Table(LimitTable),
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitTable {
+    /// The name of its state; by default `<period>-<algorithm>`.
+    pub(crate) id: Option<String>,
+    /// Its text.
+    pub(crate) rate: String,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) scope: Later,
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub(crate) resolution: Later,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanFile {
+    /// The header that names the plan.
+    pub(crate) header: String,
+    /// The plan of a request without it, or with a name that is no plan.
+    pub(crate) default: String,
+}
+
+/// A cost: a number, or a table.
+#[derive(Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
+pub(crate) enum CostFile {
+    Number(i64),
+    Table(CostTable),
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CostTable {
+    /// The header that names the cost, a whole number.
+    pub(crate) header: String,
+    /// The least that is accepted; 1 by default.
+    pub(crate) min: Option<i64>,
+    /// The most that is accepted.
+    pub(crate) max: i64,
+    /// The cost of a request without the header; `min` by default.
+    pub(crate) default: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnMissingFile {
+    Deny,
+    Skip,
+    Shared,
+}
+
+/// Reads a value that may be written in two ways. Serde's own untagged enums lose the place in the file.
+struct EitherWay<T>(PhantomData<T>);
+
+/// What a value may be made of.
+trait FromEither<'de>: Sized {
+    const EXPECTED: &'static str;
+    fn from_text(text: &str) -> Option<Self> {
+        let _ = text;
+        None
+    }
+    fn from_number(number: i64) -> Option<Self> {
+        let _ = number;
+        None
+    }
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        drop(map);
+        Err(serde::de::Error::custom(format_args!("expected {}", Self::EXPECTED)))
+    }
+    fn from_seq<A: SeqAccess<'de>>(seq: A) -> Result<Self, A::Error> {
+        drop(seq);
+        Err(serde::de::Error::custom(format_args!("expected {}", Self::EXPECTED)))
+    }
+}
+
+impl<'de, T: FromEither<'de>> Visitor<'de> for EitherWay<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        T::from_text(text).ok_or_else(|| E::invalid_type(serde::de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<T, E> {
+        T::from_number(number)
+            .ok_or_else(|| E::invalid_type(serde::de::Unexpected::Signed(number), &self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::from_map(map)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<T, A::Error> {
+        T::from_seq(seq)
+    }
+}
+
+macro_rules! either_way {
+    ($name:ident, $expected:literal, { $($body:tt)* }) => {
+        impl<'de> FromEither<'de> for $name {
+            const EXPECTED: &'static str = $expected;
+            $($body)*
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(EitherWay(PhantomData))
+            }
+        }
+    };
+}
+
+either_way!(Bytes, "a number of bytes or a text like `512MiB`", {
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self::Text(text.into()))
+    }
+    fn from_number(number: i64) -> Option<Self> {
+        Some(Self::Number(number))
+    }
+});
+either_way!(OneOrMany, "a text or a list of texts", {
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self::One(text.into()))
+    }
+    fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = seq.next_element()? {
+            texts.push(text);
+        }
+        Ok(Self::Many(texts))
+    }
+});
+either_way!(PartFile, "`ip`, `path-pattern` or a table like `{ header = \"x-api-key\" }`", {
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self::Word(text.into()))
+    }
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(|table| Self::Table(Box::new(table)))
+    }
+});
+either_way!(LimitFile, "a limit like `60/min`, or a table with `id` and `rate`", {
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self::Text(text.into()))
+    }
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Self::Table)
+    }
+});
+either_way!(CostFile, "a whole number, or a table with `header` and `max`", {
+    fn from_number(number: i64) -> Option<Self> {
+        Some(Self::Number(number))
+    }
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Self::Table)
+    }
+});
+
+/// Reads the file, or says why not.
+pub(crate) fn parse(text: &str, problems: &mut Problems<'_>) -> Option<PolicyFile> {
+    // The syntax first, so that a wrong type is not reported as wrong TOML.
+    if let Err(error) = toml::de::DeTable::parse(text) {
+        let message = format!("{}: this is not TOML", error.message());
+        problems.add(Code::Syntax, error.span().unwrap_or_default(), message);
+        return None;
+    }
+    match toml::from_str(text) {
+        Ok(file) => Some(file),
+        Err(error) => {
+            let unknown = error.message().starts_with("unknown field");
+            let code = if unknown { Code::UnknownField } else { Code::WrongType };
+            problems.add(code, error.span().unwrap_or_default(), error.message().to_owned());
+            None
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The file's settings beside its policies.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use crate::store::memory::Overflow;
+
+/// Where to listen and how to store.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Where to listen.
+    pub listen: ListenSettings,
+    /// How the memory store is bounded.
+    pub store: StoreSettings,
+}
+
+/// A door opens only where an address is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenSettings {
+    /// The check API and forward-auth.
+    pub http: Option<SocketAddr>,
+    /// Health, readiness and metrics.
+    pub admin: Option<SocketAddr>,
+}
+
+impl Default for ListenSettings {
+    /// Without a `[listen]` at all: HTTP on the loopback address, port 8080.
+    fn default() -> Self {
+        Self { http: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))), admin: None }
+    }
+}
+
+/// What the file says of the memory store; what it does not say is the store's own default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// The most bytes.
+    pub max_bytes: Option<usize>,
+    /// The most entries.
+    pub max_entries: Option<usize>,
+    /// What happens to new keys when it is full.
+    pub overflow: Option<Overflow>,
+}
