@@ -12,17 +12,16 @@ pub trait Headers {
     fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8]));
 }
 
-impl Headers for [(&str, &str)] {
+impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for &[(N, V)] {
     fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
-        let lines = self.iter().filter(|(line, _)| line.eq_ignore_ascii_case(name));
-        lines.for_each(|(_, value)| visit(value.as_bytes()));
+        let lines = self.iter().filter(|(line, _)| line.as_ref().eq_ignore_ascii_case(name));
+        lines.for_each(|(_, value)| visit(value.as_ref()));
     }
 }
 
-impl Headers for [(String, String)] {
+impl<N: AsRef<str>, V: AsRef<[u8]>> Headers for Vec<(N, V)> {
     fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
-        let lines = self.iter().filter(|(line, _)| line.eq_ignore_ascii_case(name));
-        lines.for_each(|(_, value)| visit(value.as_bytes()));
+        self.as_slice().each(name, visit);
     }
 }
 

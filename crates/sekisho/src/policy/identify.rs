@@ -170,7 +170,8 @@ impl KeySpec {
             Source::Segment(index) => *index <= segments_min,
             Source::Header(_) | Source::Cookie(_) | Source::Query(_) => false,
         };
-        self.parts.iter().any(|alternatives| !alternatives.iter().any(always))
+        // A part without a source has been complained of already.
+        self.parts.iter().any(|sources| !sources.is_empty() && !sources.iter().any(always))
     }
 
     pub(crate) fn uses_pattern(&self) -> bool {

@@ -1,4 +1,8 @@
 //! The library beside its promises.
 #![expect(clippy::unwrap_used, reason = "a test may end early")]
 
+mod concurrency;
+mod decisions;
 mod files;
+mod memory;
+mod waits;
