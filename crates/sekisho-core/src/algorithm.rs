@@ -12,12 +12,12 @@ pub(crate) mod token_bucket;
 
 use core::fmt;
 
+#[cfg(feature = "alloc")]
+use self::sliding_log::SlidingLog;
 use self::{
     anchored_window::AnchoredWindow, fixed_window::FixedWindow, leaky_queue::LeakyQueue,
     sliding_window::SlidingWindow, token_bucket::TokenBucket,
 };
-#[cfg(feature = "alloc")]
-use self::sliding_log::SlidingLog;
 use crate::{
     Calendar, Call, Limit, Metered, Mode, Outcome, Period, Span, Timestamp, Verdict, Window, rate,
 };

@@ -62,9 +62,7 @@ fn most(limit: &Metered, instants: u128) -> u128 {
             amount.saturating_mul(windows)
         }
         Algorithm::AnchoredWindow => anchored(amount, wide, after_first),
-        Algorithm::SlidingLog => {
-            amount.saturating_mul((after_first / wide).saturating_add(1))
-        }
+        Algorithm::SlidingLog => amount.saturating_mul((after_first / wide).saturating_add(1)),
         Algorithm::SlidingWindow => sliding(limit.amount().get(), period, after_first),
         Algorithm::TokenBucket | Algorithm::LeakyQueue => {
             let back = amount.saturating_mul(after_first) / wide;

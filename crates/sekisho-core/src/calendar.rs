@@ -116,9 +116,7 @@ impl Calendar for Utc {
 /// Returns the first day of the month that holds `day`, and of the next, in days since the epoch.
 fn month_of(day: u64) -> (u64, u64) {
     const LENGTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
+    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let mut start = 0_u64;
     // The end of time is 317 years away, so counting is quick enough for a window that is kept a month.
     for year in 1970_u64.. {
@@ -128,7 +126,8 @@ fn month_of(day: u64) -> (u64, u64) {
             continue;
         }
         for (month, length) in LENGTHS.into_iter().enumerate() {
-            let end = start.saturating_add(length).saturating_add(u64::from(month == 1 && leap(year)));
+            let end =
+                start.saturating_add(length).saturating_add(u64::from(month == 1 && leap(year)));
             if day < end {
                 return (start, end);
             }
@@ -144,7 +143,8 @@ mod tests {
 
     #[test]
     fn months_in_utc_are_true_months() {
-        let at = |seconds| Utc.window(CalendarUnit::Month, &Zone::UTC, Timestamp::from_secs(seconds));
+        let at =
+            |seconds| Utc.window(CalendarUnit::Month, &Zone::UTC, Timestamp::from_secs(seconds));
         // 2024-02-29T12:00:00Z lies in the February that has 29 days.
         let window = at(1_709_208_000);
         assert_eq!(window.start, Timestamp::from_secs(1_706_745_600));

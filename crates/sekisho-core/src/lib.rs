@@ -46,14 +46,12 @@ mod rate;
 mod time;
 mod verdict;
 
+#[cfg(feature = "alloc")]
+pub use crate::algorithm::sliding_log::{Entry, SlidingLog};
 pub use crate::{
     algorithm::{
-        Algorithm, State,
-        anchored_window::AnchoredWindow,
-        fixed_window::FixedWindow,
-        leaky_queue::LeakyQueue,
-        sliding_window::SlidingWindow,
-        token_bucket::TokenBucket,
+        Algorithm, State, anchored_window::AnchoredWindow, fixed_window::FixedWindow,
+        leaky_queue::LeakyQueue, sliding_window::SlidingWindow, token_bucket::TokenBucket,
     },
     bound::Bound,
     calendar::{Calendar, CalendarUnit, Utc, Window, Zone},
@@ -64,8 +62,6 @@ pub use crate::{
     time::{Span, Timestamp},
     verdict::{Call, Mode, Outcome, Verdict},
 };
-#[cfg(feature = "alloc")]
-pub use crate::algorithm::sliding_log::{Entry, SlidingLog};
 
 /// The ceilings that keep every product inside 128 bits.
 pub mod limits {

@@ -41,7 +41,7 @@ impl Answer {
     /// use sekisho::{Direct, Limiter, Mode, PolicySet};
     /// use sekisho_http::{Answer, Profile};
     ///
-    /// let limiter = Limiter::new(PolicySet::parse("")?);
+    /// let limiter = Limiter::new(PolicySet::parse("[[policy]]\nname = \"any\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]\n")?);
     /// let limits = ["1/min".parse()?];
     /// let ask = Direct { limits: &limits, key: b"alice", cost: 1 };
     /// let answer = || Answer::of(&limiter.decide_direct_now(&ask, Mode::Check), Profile::Standard);

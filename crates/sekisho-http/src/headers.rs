@@ -31,7 +31,7 @@ const DAY_NS: u64 = 86_400_000_000_000;
 /// use sekisho::{Direct, Limiter, Mode, PolicySet};
 /// use sekisho_http::headers;
 ///
-/// let limiter = Limiter::new(PolicySet::parse("")?);
+/// let limiter = Limiter::new(PolicySet::parse("[[policy]]\nname = \"any\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]\n")?);
 /// let limits = ["60/min".parse()?];
 /// let decision = limiter.decide_direct_now(&Direct { limits: &limits, key: b"alice", cost: 1 }, Mode::Check);
 /// assert_eq!(headers::ratelimit_policy(&decision).unwrap(), r#""default";q=60;w=60"#);
@@ -44,7 +44,7 @@ pub fn ratelimit_policy(decision: &Decision) -> Option<HeaderValue> {
         let Some((name, metered)) = member(part) else { continue };
         let parameters = list.bare_item(name).parameter(CAPACITY, clamped(metered.capacity()));
         if let Some(window) = window_secs(metered) {
-            drop(parameters.parameter(WINDOW, clamped(window)));
+            let _written = parameters.parameter(WINDOW, clamped(window));
         }
     }
     value(list.finish())
@@ -56,11 +56,10 @@ pub fn ratelimit(decision: &Decision) -> Option<HeaderValue> {
     let part = decision.binding()?;
     let (name, _) = member(part)?;
     let mut list = ListSerializer::new();
-    let parameters = list
+    let _written = list
         .bare_item(name)
         .parameter(REMAINING, clamped(part.verdict.remaining?))
         .parameter(TIME, clamped(part.verdict.quota_after.as_secs_ceil()));
-    drop(parameters);
     value(list.finish())
 }
 

@@ -5,8 +5,8 @@
 use std::{fmt, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, Client, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Client, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind,
+    Value, aio::MultiplexedConnection,
 };
 use sekisho::{Span, StoreError};
 use tokio::{sync::Mutex, time::timeout};
@@ -29,18 +29,25 @@ struct Live {
 
 impl Connection {
     /// Returns a way to the server at `url`, without going there.
-    pub(crate) fn new(url: &str, connect_timeout: Span, response_timeout: Span) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        url: &str,
+        connect_timeout: Span,
+        response_timeout: Span,
+    ) -> Result<Self, StoreError> {
         let client = Client::open(url).map_err(|error| unavailable(&error))?;
         let live = Mutex::new(Live { connection: None, dialled: 0 });
         Ok(Self { client, connect_timeout, response_timeout, live })
     }
 
     /// Sends some commands in one go, and returns a reply for each.
-    pub(crate) async fn send(&self, pipeline: &mut Pipeline) -> Result<Vec<RedisResult<Value>>, StoreError> {
+    pub(crate) async fn send(
+        &self,
+        pipeline: &mut Pipeline,
+    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
         let waited = timeout(Duration::from(self.connect_timeout), self.connection()).await;
         let (mut connection, dialled) = match waited {
             Err(_) => return Err(StoreError::Timeout(self.connect_timeout)),
-            Ok(Err(error)) => return Err(self.error(&error, self.connect_timeout)),
+            Ok(Err(error)) => return Err(error_of(&error, self.connect_timeout)),
             Ok(Ok(connection)) => connection,
         };
         let replies: RedisResult<Vec<RedisResult<Value>>> =
@@ -54,7 +61,7 @@ impl Connection {
             }
             Err(error) => {
                 self.hang_up(dialled).await;
-                Err(self.error(&error, self.response_timeout))
+                Err(error_of(&error, self.response_timeout))
             }
         }
     }
@@ -81,10 +88,6 @@ impl Connection {
             live.connection = None;
         }
     }
-
-    fn error(&self, error: &RedisError, allowed: Span) -> StoreError {
-        if error.is_timeout() { StoreError::Timeout(allowed) } else { unavailable(error) }
-    }
 }
 
 impl fmt::Debug for Connection {
@@ -92,6 +95,11 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Connection({})", self.client.get_connection_info().addr())
     }
+}
+
+/// Returns what a failed round trip means to a caller, who allowed it that long.
+fn error_of(error: &RedisError, allowed: Span) -> StoreError {
+    if error.is_timeout() { StoreError::Timeout(allowed) } else { unavailable(error) }
 }
 
 /// Returns what a failed command means to a caller.

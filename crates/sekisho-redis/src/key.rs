@@ -30,8 +30,9 @@ impl Layout {
         // A key's text has no braces, and is never empty: an empty tag would hash the whole key.
         debug_assert!(!key.as_str().is_empty() && !key.as_str().contains(['{', '}']));
         let (policy, limit) = (scope.policy(), scope.limit());
-        let mut text =
-            String::with_capacity(self.start.len() + key.as_str().len() + policy.len() + limit.len() + 3);
+        let mut text = String::with_capacity(
+            self.start.len() + key.as_str().len() + policy.len() + limit.len() + 3,
+        );
         text.push_str(&self.start);
         text.push('{');
         text.push_str(key.as_str());

@@ -44,7 +44,8 @@ impl<'a> Call<'a> {
             Now::At(at) => (Some(at), Some(microseconds(at)?)),
             Now::StoreClock => (None, None),
         };
-        let fits = |limit: &Limit, cost| limit.capacity().is_none_or(|most| 0 < most && cost <= most);
+        let fits =
+            |limit: &Limit, cost| limit.capacity().is_none_or(|most| 0 < most && cost <= most);
         let charges = checks && ask.charges.iter().all(|charge| fits(charge.limit, charge.cost));
         let mut call = Self { ask, now, charges, keys: Vec::new(), words: Vec::new() };
         for charge in ask.charges {
@@ -87,7 +88,8 @@ impl<'a> Call<'a> {
 
     /// Makes the answer of what the script replied.
     pub(crate) fn answer(&self, reply: &Value) -> Result<Answer, StoreError> {
-        let strange = || StoreError::Unavailable(format!("a strange reply of the script: {reply:?}").into());
+        let strange =
+            || StoreError::Unavailable(format!("a strange reply of the script: {reply:?}").into());
         let Value::Array(items) = reply else { return Err(strange()) };
         let [Value::Int(us), Value::Int(admitted), states @ ..] = items.as_slice() else {
             return Err(strange());

@@ -21,9 +21,10 @@ pub(crate) fn read(limit: &Metered, text: &[u8]) -> Option<State> {
     let mut words = str::from_utf8(text).ok()?.split(' ').skip(1).map(str::parse::<u64>);
     let mut next = || words.next()?.ok();
     let state = match limit.algorithm() {
-        Algorithm::TokenBucket => {
-            State::TokenBucket(TokenBucket { tat: instant(next()?, next()?, next()?)?, debt_at: None })
-        }
+        Algorithm::TokenBucket => State::TokenBucket(TokenBucket {
+            tat: instant(next()?, next()?, next()?)?,
+            debt_at: None,
+        }),
         _ => State::FixedWindow(FixedWindow { start: timestamp(next()?)?, used: next()? }),
     };
     words.next().is_none().then_some(state)
@@ -69,10 +70,21 @@ mod tests {
         for fresh in ["", "w 60000000 5", "101", "[]"] {
             assert_eq!(read_under("7/min", fresh), Some(State::Fresh), "{fresh}");
         }
-        for bad in ["b", "b 1 2", "b 1 2 x", "b 1 7 7", "b 1 0 0", "b 1 0 7 9", "b 99999999999999999999 0 7"] {
+        for bad in [
+            "b",
+            "b 1 2",
+            "b 1 2 x",
+            "b 1 7 7",
+            "b 1 0 0",
+            "b 1 0 7 9",
+            "b 99999999999999999999 0 7",
+        ] {
             assert_eq!(read_under("7/min", bad), None, "{bad}");
         }
         assert_eq!(read_under("7/min fixed-window", "b 1 0 7"), Some(State::Fresh));
-        assert!(matches!(read_under("7/min fixed-window", "w 60000000 5"), Some(State::FixedWindow(_))));
+        assert!(matches!(
+            read_under("7/min fixed-window", "w 60000000 5"),
+            Some(State::FixedWindow(_))
+        ));
     }
 }

@@ -85,7 +85,8 @@ impl RedisStore {
         };
         // Nothing has run of a call that was not known, so to send it again counts nothing twice.
         let is_unknown = |reply: &RedisResult<Value>| reply.as_ref().is_err_and(is_unknown_script);
-        let unknown: Vec<usize> = (0..replies.len()).filter(|at| is_unknown(&replies[*at])).collect();
+        let unknown: Vec<usize> =
+            (0..replies.len()).filter(|at| is_unknown(&replies[*at])).collect();
         let again: Vec<&Call<'_>> = unknown.iter().map(|at| calls[*at]).collect();
         let mut failed = None;
         match self.send(&again, ("EVAL", SOURCE)).await {
@@ -128,7 +129,10 @@ fn missing() -> StoreError {
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { connection, layout, script: _ } = self;
-        f.debug_struct("RedisStore").field("connection", connection).field("layout", layout).finish()
+        f.debug_struct("RedisStore")
+            .field("connection", connection)
+            .field("layout", layout)
+            .finish()
     }
 }
 

@@ -6,7 +6,8 @@ use std::{
 };
 
 use sekisho::{
-    Answer, Ask, Charge, Key, Limit, Memory, MemoryOptions, Mode, Now, Outcome, Scope, Seed, Span, Store, StoreError,
+    Answer, Ask, Charge, Key, Limit, Memory, MemoryOptions, Mode, Now, Outcome, Scope, Seed, Span,
+    Store, StoreError,
 };
 use serde::Serialize;
 
@@ -106,7 +107,9 @@ impl Simulation<Memory> {
                     return Err(error);
                 }
             };
-            let answer = self.decide(&arrival).map_err(|error| SimulateError::Store { line: number, error })?;
+            let answer = self
+                .decide(&arrival)
+                .map_err(|error| SimulateError::Store { line: number, error })?;
             serde_json::to_writer(&mut *out, &self.line(&arrival, &answer))
                 .map_err(io::Error::from)
                 .and_then(|()| out.write_all(b"\n"))
@@ -120,7 +123,9 @@ impl<S: Store> Simulation<S> {
     pub fn with_store(limits: Vec<Limit>, store: S) -> Self {
         // Each limit has a state of its own, even where two are the same.
         let scoped = limits.into_iter().enumerate();
-        let limits = scoped.map(|(index, limit)| (limit, Scope::new("simulate", &index.to_string()))).collect();
+        let limits = scoped
+            .map(|(index, limit)| (limit, Scope::new("simulate", &index.to_string())))
+            .collect();
         Self { limits, seed: Seed::random(), store }
     }
 
@@ -142,7 +147,10 @@ impl<S: Store> Simulation<S> {
             cost: arrival.cost,
             outcome: joint.outcome.as_str(),
             remaining: binding.remaining,
-            retry_after_ns: binding.retry_after.filter(|_| joint.outcome == Outcome::Deny).map(Span::as_nanos),
+            retry_after_ns: binding
+                .retry_after
+                .filter(|_| joint.outcome == Outcome::Deny)
+                .map(Span::as_nanos),
             reset_after_ns: binding.reset_after.as_nanos(),
             delay_ns: joint.delay.as_nanos(),
             limit: several.then(|| self.limits[joint.binding].0.to_string()),

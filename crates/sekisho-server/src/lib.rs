@@ -1,1 +1,34 @@
-//! placeholder
+//! Sekisho as a server: the doors that speak HTTP, the admin listener, and metrics.
+//!
+//! [`serve`] runs until it is told to stop. [`Server::bind`] opens the sockets first, for those who need their addresses:
+//!
+//! ```
+//! use std::{net::SocketAddr, sync::Arc};
+//!
+//! use sekisho::{Limiter, PolicySet};
+//! use sekisho_server::{ServeOptions, Server};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let policies = PolicySet::parse("[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"60/min\"]\n")?;
+//! let mut options = ServeOptions::new(Arc::new(Limiter::new(policies)));
+//! options.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+//! let server = Server::bind(options).await?;
+//! assert_ne!(server.http_address().map(|address| address.port()), Some(0));
+//! let told_to_stop = async {};
+//! server.run(told_to_stop).await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The doors translate and nothing else: what an outcome becomes is [`sekisho_http`]'s table, what is counted is [`sekisho`]'s.
+#![forbid(unsafe_code)]
+
+mod admin;
+pub mod door;
+pub mod limits;
+mod metrics;
+mod reply;
+mod serve;
+
+pub use crate::serve::{ServeError, ServeOptions, Server, serve};

@@ -2,13 +2,20 @@
 //!
 //! Both are asked the same things in turn, round by round, so that what the machine does meanwhile meets both; the table shows
 //! the median of the rounds and the ratio of ours to theirs. `--json` prints one object a row.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and may end early")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and may end early"
+)]
 #![expect(clippy::disallowed_methods, reason = "a benchmark takes the time")]
 
 use std::{env, fmt::Write as _, hint::black_box, num::NonZeroU32, time::Instant};
 
 use governor::{Quota, RateLimiter};
-use sekisho::{CanonicalPath, KeyedLimiter, Limiter, Memory, MemoryOptions, Mode, NoHeaders, PolicySet, Request};
+use sekisho::{
+    CanonicalPath, KeyedLimiter, Limiter, Memory, MemoryOptions, Mode, NoHeaders, PolicySet,
+    Request,
+};
 
 const ROUNDS: usize = 7;
 
@@ -53,7 +60,8 @@ fn scattered(call: u32, keys: u32) -> u32 {
 }
 
 fn keyed(name: &'static str, keys: u32, calls: u32, limit: &str) -> Row {
-    let ours = KeyedLimiter::with_store(limit.parse().unwrap(), Memory::new(MemoryOptions::default()));
+    let ours =
+        KeyedLimiter::with_store(limit.parse().unwrap(), Memory::new(MemoryOptions::default()));
     let per_hour = NonZeroU32::new(limit.split('/').next().unwrap().parse().unwrap()).unwrap();
     let theirs = RateLimiter::keyed(Quota::per_hour(per_hour));
     let (mut a, mut b) = (String::new(), String::new());
@@ -73,13 +81,26 @@ fn keyed(name: &'static str, keys: u32, calls: u32, limit: &str) -> Row {
 /// A request under a policy with one limit and with three, beside each other.
 fn policies() -> Row {
     let set = |limits: &str| {
-        Limiter::new(PolicySet::parse(&format!("[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [{limits}]\n")).unwrap())
+        Limiter::new(
+            PolicySet::parse(&format!(
+                "[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [{limits}]\n"
+            ))
+            .unwrap(),
+        )
     };
-    let (one, three) = (set("\"4000000000/h\""), set("\"4000000000/h\", \"4000000000/day\", \"4000000000/week\""));
+    let (one, three) =
+        (set("\"4000000000/h\""), set("\"4000000000/h\", \"4000000000/day\", \"4000000000/week\""));
     let path = CanonicalPath::parse("/v1/users/7").unwrap();
     let ask = |limiter: &Limiter, call: u32| {
         let client = Some(scattered(call, 1 << 10).to_be_bytes().into());
-        let request = Request { method: "GET", host: None, path: &path, query: None, client, headers: &NoHeaders };
+        let request = Request {
+            method: "GET",
+            host: None,
+            path: &path,
+            query: None,
+            client,
+            headers: &NoHeaders,
+        };
         black_box(limiter.decide_now(&request, Mode::Check).is_allowed());
     };
     let (ours, theirs) = compare(300_000, |call| ask(&three, call), |call| ask(&one, call));
@@ -96,12 +117,17 @@ fn main() {
         policies(),
     ];
     if !json {
-        println!("{:<50} {:>10} {:>10} {:>7}", "median of 7 rounds, one thread", "ours ns", "other ns", "ratio");
+        println!(
+            "{:<50} {:>10} {:>10} {:>7}",
+            "median of 7 rounds, one thread", "ours ns", "other ns", "ratio"
+        );
     }
     for Row { name, ours, theirs } in rows {
         let ratio = ours / theirs;
         if json {
-            println!(r#"{{"name":"{name}","ours_ns":{ours:.1},"other_ns":{theirs:.1},"ratio":{ratio:.3}}}"#);
+            println!(
+                r#"{{"name":"{name}","ours_ns":{ours:.1},"other_ns":{theirs:.1},"ratio":{ratio:.3}}}"#
+            );
         } else {
             println!("{name:<50} {ours:>10.1} {theirs:>10.1} {ratio:>7.2}");
         }

@@ -58,19 +58,28 @@ mod tests {
     #[test]
     fn a_day_in_tokyo_starts_at_fifteen_hundred() {
         let (start, end) = window(CalendarUnit::Day, "Asia/Tokyo", "2026-08-21T14:59:59.999Z");
-        assert_eq!((start.as_str(), end.as_str()), ("2026-08-20T15:00:00Z", "2026-08-21T15:00:00Z"));
+        assert_eq!(
+            (start.as_str(), end.as_str()),
+            ("2026-08-20T15:00:00Z", "2026-08-21T15:00:00Z")
+        );
     }
 
     #[test]
     fn a_day_with_a_clock_change_is_as_long_as_it_is() {
         let (start, end) = window(CalendarUnit::Day, "Europe/Berlin", "2026-03-29T12:00:00Z");
-        assert_eq!((start.as_str(), end.as_str()), ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"));
+        assert_eq!(
+            (start.as_str(), end.as_str()),
+            ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z")
+        );
     }
 
     #[test]
     fn months_are_whole_in_any_zone() {
         let (start, end) = window(CalendarUnit::Month, "Asia/Tokyo", "2026-02-28T15:00:00Z");
-        assert_eq!((start.as_str(), end.as_str()), ("2026-02-28T15:00:00Z", "2026-03-31T15:00:00Z"));
+        assert_eq!(
+            (start.as_str(), end.as_str()),
+            ("2026-02-28T15:00:00Z", "2026-03-31T15:00:00Z")
+        );
         let utc = window(CalendarUnit::Month, "UTC", "2026-08-22T01:00:00Z");
         assert_eq!(utc.0, "2026-08-01T00:00:00Z");
     }

@@ -133,7 +133,8 @@ impl FakeClock {
             let mut fake = self.inner.lock();
             fake.now = fake.now.plus(by);
             let now = fake.now;
-            while let Some(first) = fake.waiting.first_entry().filter(|first| first.key().0 <= now) {
+            while let Some(first) = fake.waiting.first_entry().filter(|first| first.key().0 <= now)
+            {
                 due.push(first.remove());
             }
         }

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use sekisho_core::{Joint, Limit, Outcome, Span, Timestamp, Verdict};
 
-use crate::{key::Key, policy::plan::CostError, store::{Scope, StoreError}};
+use crate::{
+    key::Key,
+    policy::plan::CostError,
+    store::{Scope, StoreError},
+};
 
 /// What becomes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +97,11 @@ impl Decision {
     }
 
     /// Returns a decision that no limit was asked for.
-    pub(crate) const fn without_limits(ruling: Ruling, at: Timestamp, refused_by: Option<Arc<str>>) -> Self {
+    pub(crate) const fn without_limits(
+        ruling: Ruling,
+        at: Timestamp,
+        refused_by: Option<Arc<str>>,
+    ) -> Self {
         Self { ruling, at, parts: Vec::new(), refused_by, delay: Span::ZERO, binding: 0 }
     }
 

@@ -191,7 +191,10 @@ mod tests {
         let keys: BTreeSet<_> = odd.iter().map(|part| key(&[part])).collect();
         assert_eq!(keys.len(), odd.len(), "{keys:?}");
         for key in keys {
-            assert!(key.as_str().len() <= KEY_BYTES_MAX && key.as_str().bytes().all(|b| b.is_ascii_graphic()));
+            assert!(
+                key.as_str().len() <= KEY_BYTES_MAX
+                    && key.as_str().bytes().all(|b| b.is_ascii_graphic())
+            );
         }
     }
 

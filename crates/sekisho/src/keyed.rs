@@ -173,7 +173,12 @@ impl KeyedLimiter {
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn refund(&self, key: impl AsRef<[u8]>, units: u64, at: Timestamp) -> Result<Checked, StoreError> {
+    pub fn refund(
+        &self,
+        key: impl AsRef<[u8]>,
+        units: u64,
+        at: Timestamp,
+    ) -> Result<Checked, StoreError> {
         self.call(key.as_ref(), units, Mode::Refund { at })
     }
 
@@ -213,7 +218,11 @@ impl KeyedLimiter {
     ///
     /// # Errors
     /// [`WaitError`]; nothing is charged then.
-    pub async fn until_ready(&self, key: impl AsRef<[u8]>, within: Duration) -> Result<Checked, WaitError> {
+    pub async fn until_ready(
+        &self,
+        key: impl AsRef<[u8]>,
+        within: Duration,
+    ) -> Result<Checked, WaitError> {
         self.until_n_ready(key, 1, within).await
     }
 
@@ -242,7 +251,9 @@ impl KeyedLimiter {
             let checked = self.call(key, units, Mode::Check)?;
             match (checked.outcome, checked.retry_after) {
                 (sekisho_core::Outcome::Allow, _) => break checked,
-                (sekisho_core::Outcome::Never, _) | (_, None) => return Err(WaitError::Never(checked.verdict)),
+                (sekisho_core::Outcome::Never, _) | (_, None) => {
+                    return Err(WaitError::Never(checked.verdict));
+                }
                 (sekisho_core::Outcome::Deny, Some(wait)) => {
                     let free = checked.at.plus(wait);
                     if free > deadline {
@@ -283,7 +294,8 @@ impl KeyedLimiter {
     }
 
     fn call(&self, key: &[u8], units: u64, mode: Mode) -> Result<Checked, StoreError> {
-        let (at, verdict) = self.store.one(&self.limit, (&self.scope, key), (units, mode), Now::StoreClock)?;
+        let (at, verdict) =
+            self.store.one(&self.limit, (&self.scope, key), (units, mode), Now::StoreClock)?;
         Ok(Checked { at, verdict })
     }
 }

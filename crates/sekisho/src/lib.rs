@@ -31,8 +31,8 @@ mod request;
 mod store;
 
 pub use sekisho_core::{
-    self as core, Algorithm, Calendar, CalendarUnit, Joint, Limit, LimitError, Metered, Mode, Outcome, Period, Rate, Span,
-    Timestamp, Verdict, Zone,
+    self as core, Algorithm, Calendar, CalendarUnit, Joint, Limit, LimitError, Metered, Mode,
+    Outcome, Period, Rate, Span, Timestamp, Verdict, Zone,
 };
 
 pub use crate::{

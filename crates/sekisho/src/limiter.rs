@@ -10,7 +10,10 @@ use crate::{
     key::Key,
     policy::{PolicySet, compile::limits::default_id, identify::Identified},
     request::Request,
-    store::{Answer, Ask, Charge, Now, Scope, Store, StoreError, memory::{Memory, MemoryOptions}},
+    store::{
+        Answer, Ask, Charge, Now, Scope, Store, StoreError,
+        memory::{Memory, MemoryOptions},
+    },
 };
 
 /// Policies, and the store that counts for them.
@@ -79,14 +82,15 @@ impl PolicySet {
             if policy.lists.deny.has_address(request.client) {
                 return Plan::Refused(Ruling::Blocked, Some(Arc::clone(&policy.name)));
             }
-            let key = match policy.key.identify(request, &matched, policy.on_missing_key, &self.seed) {
-                Identified::Key(key) => key,
-                Identified::Skip => continue,
-                Identified::Missing => {
-                    missing.get_or_insert(&policy.name);
-                    continue;
-                }
-            };
+            let key =
+                match policy.key.identify(request, &matched, policy.on_missing_key, &self.seed) {
+                    Identified::Key(key) => key,
+                    Identified::Skip => continue,
+                    Identified::Missing => {
+                        missing.get_or_insert(&policy.name);
+                        continue;
+                    }
+                };
             if policy.lists.deny.has_key(&key) {
                 return Plan::Refused(Ruling::Blocked, Some(Arc::clone(&policy.name)));
             }
@@ -115,7 +119,9 @@ impl PolicySet {
         }
         // A refusal of any policy is a refusal, whatever the order: blocked, then bad, then missing.
         match (bad, missing) {
-            (Some((error, policy)), _) => Plan::Refused(Ruling::BadRequest(error), Some(Arc::clone(policy))),
+            (Some((error, policy)), _) => {
+                Plan::Refused(Ruling::BadRequest(error), Some(Arc::clone(policy)))
+            }
             (None, Some(policy)) => Plan::Refused(Ruling::MissingKey, Some(Arc::clone(policy))),
             (None, None) => Plan::Charges(parts),
         }
@@ -154,7 +160,12 @@ impl PolicySet {
 fn charges(parts: &[Part]) -> Vec<Charge<'_>> {
     parts
         .iter()
-        .map(|part| Charge { limit: &part.limit, scope: &part.scope, key: &part.key, cost: part.cost })
+        .map(|part| Charge {
+            limit: &part.limit,
+            scope: &part.scope,
+            key: &part.key,
+            cost: part.cost,
+        })
         .collect()
 }
 
@@ -167,7 +178,9 @@ fn conclude(mut parts: Vec<Part>, answer: Option<Result<Answer, StoreError>>) ->
             }
             Decision::from_parts(answer.at, parts)
         }
-        Some(Err(error)) => Decision::without_limits(Ruling::StoreDown(error), Timestamp::EPOCH, None),
+        Some(Err(error)) => {
+            Decision::without_limits(Ruling::StoreDown(error), Timestamp::EPOCH, None)
+        }
         None => Decision::without_limits(
             Ruling::StoreDown(StoreError::Unavailable("the store gave no answer".into())),
             Timestamp::EPOCH,
@@ -196,7 +209,9 @@ impl<S: Store> Limiter<S> {
     pub async fn decide(&self, request: &Request<'_>, ask: impl Into<Asked<'_>>) -> Decision {
         let ask = ask.into();
         match self.policies.plan(request, &ask) {
-            Plan::Refused(ruling, policy) => Decision::without_limits(ruling, Timestamp::EPOCH, policy),
+            Plan::Refused(ruling, policy) => {
+                Decision::without_limits(ruling, Timestamp::EPOCH, policy)
+            }
             Plan::Charges(parts) => self.decide_parts(parts, ask.mode).await,
         }
     }

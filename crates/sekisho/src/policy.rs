@@ -19,7 +19,11 @@ use sekisho_core::Limit;
 
 pub use self::settings::{ListenSettings, Settings, StoreSettings};
 use self::{
-    compile::Problems, identify::KeySpec, lists::Lists, matcher::Matcher, plan::{CostSpec, PlanSpec},
+    compile::Problems,
+    identify::KeySpec,
+    lists::Lists,
+    matcher::Matcher,
+    plan::{CostSpec, PlanSpec},
 };
 use crate::{digest::Seed, store::Scope};
 
@@ -136,7 +140,8 @@ impl PolicySet {
     /// Everything that is wrong with the file, each with its line, field and code.
     pub fn parse(text: &str) -> Result<Self, lint::PolicyErrors> {
         let mut problems = Problems::new(text);
-        let compiled = file::parse(text, &mut problems).map(|file| compile::compile(&file, &mut problems));
+        let compiled =
+            file::parse(text, &mut problems).map(|file| compile::compile(&file, &mut problems));
         let (errors, warnings) = problems.finish();
         match compiled {
             Some(set) if errors.is_empty() => Ok(Self { warnings, ..set }),

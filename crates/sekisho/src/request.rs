@@ -62,7 +62,7 @@ impl std::fmt::Debug for Request<'_> {
     }
 }
 
-impl<'a> Request<'a> {
+impl Request<'_> {
     /// Returns a header's value, its lines joined by commas as RFC 9110 (5.3) allows; `None` when absent or empty.
     pub(crate) fn header(&self, name: &str) -> Option<Vec<u8>> {
         let mut joined: Vec<u8> = Vec::new();

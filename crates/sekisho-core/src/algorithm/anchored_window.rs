@@ -34,7 +34,8 @@ impl Account for AnchoredWindow {
 
     fn admit(&self, context: &Context<'_>, cost: u64) -> Result<Span, Span> {
         let Some(open) = self.open(context) else { return Ok(Span::ZERO) };
-        let fits = open.used.checked_add(cost).is_some_and(|sum| sum <= context.limit.amount().get());
+        let fits =
+            open.used.checked_add(cost).is_some_and(|sum| sum <= context.limit.amount().get());
         if fits { Ok(Span::ZERO) } else { Err(self.end(context.limit).since(context.now)) }
     }
 

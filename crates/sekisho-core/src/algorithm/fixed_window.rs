@@ -32,7 +32,8 @@ impl Account for FixedWindow {
 
     fn admit(&self, context: &Context<'_>, cost: u64) -> Result<Span, Span> {
         let (open, left) = self.open(context);
-        let fits = open.used.checked_add(cost).is_some_and(|sum| sum <= context.limit.amount().get());
+        let fits =
+            open.used.checked_add(cost).is_some_and(|sum| sum <= context.limit.amount().get());
         if fits { Ok(Span::ZERO) } else { Err(left) }
     }
 

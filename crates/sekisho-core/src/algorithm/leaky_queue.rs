@@ -76,7 +76,11 @@ impl Account for LeakyQueue {
     fn charge(&mut self, context: &Context<'_>, cost: u64) {
         let asked = times(cost, context.limit.period_ns().get());
         self.remember(context, cost);
-        self.set(context, self.next.converted(context.now, context.limit.amount()).saturating_add(asked), None);
+        self.set(
+            context,
+            self.next.converted(context.now, context.limit.amount()).saturating_add(asked),
+            None,
+        );
     }
 
     fn force(&mut self, context: &Context<'_>, cost: u64) {

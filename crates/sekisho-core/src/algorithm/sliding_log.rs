@@ -140,7 +140,8 @@ impl Account for SlidingLog {
         let (_, left) = self.live(context);
         let found = self.entries.binary_search_by_key(&at, |entry| entry.at);
         // What has left has been given back already.
-        let Ok(index) = found.map_err(drop).and_then(|index| index.checked_sub(left).ok_or(())) else {
+        let Ok(index) = found.map_err(drop).and_then(|index| index.checked_sub(left).ok_or(()))
+        else {
             return;
         };
         self.forget(left);
@@ -161,25 +162,26 @@ impl Account for SlidingLog {
             remaining,
             reset_after: oldest.map_or(Span::ZERO, |_| self.fresh_at(context).since(context.now)),
             next_after: if remaining > 0 { Span::ZERO } else { self.wait(context, 1) },
-            quota_after: oldest.map_or(Span::from_nanos(context.limit.period_ns().get()), |entry| {
-                leaves_at(*entry, context.limit).since(context.now)
-            }),
+            quota_after: oldest
+                .map_or(Span::from_nanos(context.limit.period_ns().get()), |entry| {
+                    leaves_at(*entry, context.limit).since(context.now)
+                }),
         }
     }
 
     fn repair(&mut self, context: &Context<'_>) {
-        while let Some(newest) = self.entries.pop_back_if(|entry| entry.at > context.now) {
-            // The units move to now, one entry after the other, and meet there.
-            let at_now = Entry { at: context.now, units: newest.units };
-            match self.entries.back_mut() {
-                Some(entry) if entry.at >= context.now => {
-                    entry.units = entry.units.saturating_add(at_now.units);
-                }
-                Some(_) | None => {
-                    self.entries.push_back(at_now);
-                    break;
-                }
+        let later = self.entries.partition_point(|entry| entry.at <= context.now);
+        let moved =
+            self.entries.drain(later..).fold(0_u64, |sum, entry| sum.saturating_add(entry.units));
+        if moved == 0 {
+            return;
+        }
+        // What lay after now meets at now, where an entry may be already.
+        match self.entries.back_mut() {
+            Some(newest) if newest.at == context.now => {
+                newest.units = newest.units.saturating_add(moved)
             }
+            Some(_) | None => self.entries.push_back(Entry { at: context.now, units: moved }),
         }
         self.total = self.entries.iter().map(|entry| u128::from(entry.units)).sum();
     }

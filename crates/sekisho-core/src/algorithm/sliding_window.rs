@@ -67,16 +67,16 @@ impl Open {
         let next = self.start.saturating_add(self.period.get());
         match amount.saturating_sub(cost).checked_sub(self.windows.current) {
             // The current window leaves room once the previous one weighs little enough.
-            Some(room) => self.start.saturating_add(self.into_for(self.windows.previous, room)),
+            Some(room) => self.start.saturating_add(self.weighed_out(self.windows.previous, room)),
             // It does not: the same in the next window, where this one is the previous.
             None => next.saturating_add(
-                self.into_for(self.windows.current, amount.saturating_sub(cost)),
+                self.weighed_out(self.windows.current, amount.saturating_sub(cost)),
             ),
         }
     }
 
     /// Returns the least e with `previous·(P − e)/P <= room`, at most P.
-    fn into_for(&self, previous: u64, room: u64) -> u64 {
+    fn weighed_out(&self, previous: u64, room: u64) -> u64 {
         let Some(previous) = NonZero::new(previous) else { return 0 };
         let weight = divide(times(room, self.period.get()), previous).0;
         self.period.get().saturating_sub(weight)
@@ -124,7 +124,8 @@ impl Account for SlidingWindow {
 
     fn standing(&self, context: &Context<'_>) -> Standing {
         let open = self.open(context);
-        let remaining = narrow(open.room(context.limit.amount().get()) / NonZero::<u128>::from(open.period));
+        let remaining =
+            narrow(open.room(context.limit.amount().get()) / NonZero::<u128>::from(open.period));
         let reset_at = match (open.windows.previous, open.windows.current) {
             (0, 0) => context.now,
             (_, 0) => open.end(1),

@@ -58,7 +58,11 @@ impl Account for TokenBucket {
 
     fn charge(&mut self, context: &Context<'_>, cost: u64) {
         let asked = times(cost, context.limit.period_ns().get());
-        self.set(context, self.tat.converted(context.now, context.limit.amount()).saturating_add(asked), None);
+        self.set(
+            context,
+            self.tat.converted(context.now, context.limit.amount()).saturating_add(asked),
+            None,
+        );
     }
 
     fn force(&mut self, context: &Context<'_>, cost: u64) {
@@ -81,11 +85,8 @@ impl Account for TokenBucket {
         let level = self.tat.level(context.now);
         let left = Self::full(context.limit).saturating_sub(level);
         let remaining = divide(left, context.limit.period_ns()).0;
-        let next_after = if remaining > 0 {
-            Span::ZERO
-        } else {
-            wait(self.excess(context, 1), self.tat.amount)
-        };
+        let next_after =
+            if remaining > 0 { Span::ZERO } else { wait(self.excess(context, 1), self.tat.amount) };
         Standing {
             remaining,
             reset_after: wait(level, self.tat.amount),
@@ -114,4 +115,3 @@ impl Account for TokenBucket {
         self.tat.ceil()
     }
 }
-

@@ -1,6 +1,7 @@
 //! Every decision beside the independent rational model: random limits, times (late ones too), costs, modes, alone and jointly.
 //!
-//! `SEKISHO_DECISIONS` sets how many decisions each test makes (100,000 by default), `SEKISHO_SEED` the first seed.
+//! `SEKISHO_DECISIONS` sets how many decisions each test makes (100,000 by default, a hundred million with `SEKISHO_LONG`),
+//! `SEKISHO_SEED` the first seed.
 
 use std::env;
 
@@ -15,6 +16,12 @@ use sekisho_testkit::{
 
 fn setting(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+/// Returns how many decisions a test makes.
+fn decisions() -> u64 {
+    let default = if env::var_os("SEKISHO_LONG").is_some() { 100_000_000 } else { 100_000 };
+    setting("SEKISHO_DECISIONS", default)
 }
 
 fn limit(of: &ModelLimit) -> Limit {
@@ -83,7 +90,12 @@ impl Pair {
         Self { model: Joint::new(limits.clone()), limits, core }
     }
 
-    fn call(&mut self, now: u64, costs: &[u64], as_mode: model::Mode) -> (JointAnswer, JointAnswer) {
+    fn call(
+        &mut self,
+        now: u64,
+        costs: &[u64],
+        as_mode: model::Mode,
+    ) -> (JointAnswer, JointAnswer) {
         let expected = self.model.call(now, costs, as_mode);
         let mut slots: Vec<_> = self
             .core
@@ -106,7 +118,7 @@ impl Pair {
 
 /// Runs traces of some twenty calls until the decisions are made.
 fn compare(limits_at_once: u64, name: &str) {
-    let decisions = setting("SEKISHO_DECISIONS", 100_000);
+    let decisions = decisions();
     let mut seed = setting("SEKISHO_SEED", 1);
     let mut made = 0;
     while made < decisions {
@@ -119,9 +131,8 @@ fn compare(limits_at_once: u64, name: &str) {
             let lead = *rng.pick(&pair.limits);
             let (at, cost, as_mode) = in_time(random_call(&mut rng, &lead, now));
             now = at;
-            let costs: Vec<_> = (0..count)
-                .map(|_| if rng.chance(2, 3) { cost } else { rng.below(4) })
-                .collect();
+            let costs: Vec<_> =
+                (0..count).map(|_| if rng.chance(2, 3) { cost } else { rng.below(4) }).collect();
             let (seen, expected) = pair.call(at, &costs, as_mode);
             assert_eq!(
                 seen, expected,
@@ -146,7 +157,7 @@ fn several_limits_agree_with_the_model_in_every_field() {
 /// Replayed alone at `retry_after` a denied request passes, and a nanosecond before it does not.
 #[test]
 fn a_named_wait_is_true_to_the_nanosecond() {
-    let decisions = setting("SEKISHO_DECISIONS", 100_000);
+    let decisions = decisions();
     let (mut made, mut denied, mut seed) = (0, 0_u64, setting("SEKISHO_SEED", 1));
     while made < decisions {
         seed += 1;
@@ -181,7 +192,7 @@ fn a_named_wait_is_true_to_the_nanosecond() {
 /// A clock set back, and numbers that change on the way, beside the model.
 #[test]
 fn repairs_and_changed_numbers_agree_with_the_model() {
-    let decisions = setting("SEKISHO_DECISIONS", 100_000);
+    let decisions = decisions();
     let (mut made, mut seed) = (0, setting("SEKISHO_SEED", 1));
     while made < decisions {
         seed += 1;
@@ -193,9 +204,12 @@ fn repairs_and_changed_numbers_agree_with_the_model() {
             let (at, cost, as_mode) = in_time(random_call(&mut rng, &of, now));
             now = at;
             if rng.chance(1, 6) {
-                let changed = ModelLimit { amount: 1 + rng.below(of.amount.saturating_mul(2)), ..of };
+                let changed =
+                    ModelLimit { amount: 1 + rng.below(of.amount.saturating_mul(2)), ..of };
                 let waits = u128::from(changed.burst) * u128::from(changed.period_ns);
-                if waits <= u128::from(sekisho_core::limits::WAIT_NS_MAX) * u128::from(changed.amount) {
+                if waits
+                    <= u128::from(sekisho_core::limits::WAIT_NS_MAX) * u128::from(changed.amount)
+                {
                     of = changed;
                     core.0 = limit(&of);
                     model.change(of.amount, of.burst);
@@ -205,10 +219,14 @@ fn repairs_and_changed_numbers_agree_with_the_model() {
                 core.0.repair(&mut core.1, Timestamp::from_nanos(at), &Utc);
                 model.repair(at);
             }
-            let call = sekisho_core::Call { now: Timestamp::from_nanos(at), cost, mode: mode(as_mode) };
+            let call =
+                sekisho_core::Call { now: Timestamp::from_nanos(at), cost, mode: mode(as_mode) };
             let seen = answer(&core.0.decide(&mut core.1, call, &Utc));
             let expected = model.call(at, cost, as_mode);
-            assert_eq!(seen, expected, "seed {seed}, step {step}, at {at}, cost {cost}, {as_mode:?}, {of:?}");
+            assert_eq!(
+                seen, expected,
+                "seed {seed}, step {step}, at {at}, cost {cost}, {as_mode:?}, {of:?}"
+            );
             made += 1;
         }
     }

@@ -11,7 +11,11 @@ fn seven_fields_of_three_per_ten_seconds() {
         .into_iter()
         .map(|at| {
             let verdict = key.check(at, 1);
-            (verdict.outcome, verdict.remaining.unwrap(), verdict.retry_after.map(|wait| wait.as_nanos()))
+            (
+                verdict.outcome,
+                verdict.remaining.unwrap(),
+                verdict.retry_after.map(|wait| wait.as_nanos()),
+            )
         })
         .collect();
     let (allow, deny) = (Outcome::Allow, Outcome::Deny);
@@ -89,9 +93,17 @@ fn a_queue_gives_back_only_the_last_slots() {
     let delays: Vec<_> = [0, 1, 2].map(|at| key.check(at, 1).delay.as_nanos()).into();
     assert_eq!(delays, [0, 999_999_999, 1_999_999_998]);
     let refund = |at| Mode::Refund { at: Timestamp::from_nanos(at) };
-    assert_eq!(key.call(3, 1, refund(1)).reset_after.as_nanos(), 2_999_999_997, "not the last: void");
+    assert_eq!(
+        key.call(3, 1, refund(1)).reset_after.as_nanos(),
+        2_999_999_997,
+        "not the last: void"
+    );
     assert_eq!(key.call(3, 1, refund(2)).reset_after.as_nanos(), 1_999_999_997);
-    assert_eq!(key.call(3, 1, refund(2)).reset_after.as_nanos(), 1_999_999_997, "given back already");
+    assert_eq!(
+        key.call(3, 1, refund(2)).reset_after.as_nanos(),
+        1_999_999_997,
+        "given back already"
+    );
 }
 
 #[test]

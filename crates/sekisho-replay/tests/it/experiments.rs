@@ -50,7 +50,9 @@ fn steady() {
 #[test]
 fn estimate() {
     let window = 60 * 1_000;
-    for (limit, previous, current) in [("50/min sliding-window", 42, 18), ("100/min sliding-window", 80, 40)] {
+    for (limit, previous, current) in
+        [("50/min sliding-window", 42, 18), ("100/min sliding-window", 80, 40)]
+    {
         let simulation = Simulation::new(vec![limit.parse().unwrap()]);
         let ask = |at, cost| {
             let arrival = Arrival { at: Timestamp::from_secs(at), key: "-".to_owned(), cost };

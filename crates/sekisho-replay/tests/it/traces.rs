@@ -32,13 +32,21 @@ fn several_limits_name_the_one_that_binds() {
     result.unwrap();
     assert!(out.ends_with(r#""outcome":"never","remaining":0,"retry_after_ns":null,"reset_after_ns":0,"delay_ns":0,"limit":"block"}
 "#), "{out}");
-    let (out, result) = run(&["1/s fixed-window", "2/min sliding-log"], "5,a\n5,a\n5,b\n6,a\n7,a,1\n7,a,3\n7,a,0\n");
+    let (out, result) = run(
+        &["1/s fixed-window", "2/min sliding-log"],
+        "5,a\n5,a\n5,b\n6,a\n7,a,1\n7,a,3\n7,a,0\n",
+    );
     result.unwrap();
     let binding: Vec<_> = out
         .lines()
         .map(|line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            format!("{} {} {}", line["outcome"].as_str().unwrap(), line["remaining"], line["limit"].as_str().unwrap())
+            format!(
+                "{} {} {}",
+                line["outcome"].as_str().unwrap(),
+                line["remaining"],
+                line["limit"].as_str().unwrap()
+            )
         })
         .collect();
     assert_eq!(
@@ -65,7 +73,10 @@ fn unlimited_has_nothing_remaining_to_show() {
 #[test]
 fn a_bad_line_is_named_and_what_came_before_it_is_kept() {
     let (out, result) = run(&["1/s"], "1\n# two\nx\n4\n");
-    assert_eq!(result.unwrap_err().to_string(), "line 3: the seconds are a decimal with up to nine places, like `100.5`, at least 0");
+    assert_eq!(
+        result.unwrap_err().to_string(),
+        "line 3: the seconds are a decimal with up to nine places, like `100.5`, at least 0"
+    );
     assert_eq!(out.lines().count(), 1);
 }
 

@@ -34,7 +34,7 @@ struct Place {
 pub(super) struct Ticket {
     lines: Arc<Lines>,
     key: Box<[u8]>,
-    ticket: u64,
+    number: u64,
 }
 
 impl Lines {
@@ -48,7 +48,7 @@ impl Lines {
             return None;
         }
         line.push_back(Place { ticket, waker: None });
-        Some(Ticket { lines: Arc::clone(lines), key: key.into(), ticket })
+        Some(Ticket { lines: Arc::clone(lines), key: key.into(), number: ticket })
     }
 }
 
@@ -57,8 +57,10 @@ impl Ticket {
     pub(super) fn is_first(&mut self, waker: &Waker) -> bool {
         let mut inner = self.lines.inner.lock();
         let Some(line) = inner.by_key.get_mut(&self.key) else { return true };
-        let first = line.front().is_some_and(|place| place.ticket == self.ticket);
-        if let Some(own) = line.iter_mut().find(|place| place.ticket == self.ticket).filter(|_| !first) {
+        let first = line.front().is_some_and(|place| place.ticket == self.number);
+        if let Some(own) =
+            line.iter_mut().find(|place| place.ticket == self.number).filter(|_| !first)
+        {
             own.waker = Some(waker.clone());
         }
         first
@@ -70,8 +72,8 @@ impl Drop for Ticket {
         let next = {
             let mut inner = self.lines.inner.lock();
             let Some(line) = inner.by_key.get_mut(&self.key) else { return };
-            let was_first = line.front().is_some_and(|place| place.ticket == self.ticket);
-            line.retain(|place| place.ticket != self.ticket);
+            let was_first = line.front().is_some_and(|place| place.ticket == self.number);
+            line.retain(|place| place.ticket != self.number);
             let next = line.front_mut().filter(|_| was_first).and_then(|place| place.waker.take());
             if line.is_empty() {
                 let _empty = inner.by_key.remove(&self.key);

@@ -9,7 +9,10 @@ use std::{collections::BTreeSet, net::SocketAddr};
 pub(crate) use self::problems::Problems;
 use super::{
     OnMissingKey, Policy, PolicySet, Settings,
-    file::{Bytes, CostFile, ListenFile, OnMissingFile, OverflowFile, PolicyFile, PolicyTable, Spanned, StoreFile},
+    file::{
+        Bytes, CostFile, ListenFile, OnMissingFile, OverflowFile, PolicyFile, PolicyTable, Spanned,
+        StoreFile,
+    },
     identify::{KeySpec, Prefixes},
     lint::Code,
     lists::{List, Lists},
@@ -41,7 +44,10 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
         let table = table.get_ref();
         check_name(&table.name, problems);
         if !names.insert(table.name.get_ref().as_str()) {
-            let message = format!("another policy is called `{}`: its state would be shared", table.name.get_ref());
+            let message = format!(
+                "another policy is called `{}`: its state would be shared",
+                table.name.get_ref()
+            );
             problems.add(Code::Name, table.name.span(), message);
         }
         policies.push(policy(table, prefixes, &seed, problems));
@@ -57,7 +63,11 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
 
 fn check_name(name: &Spanned<String>, problems: &mut Problems<'_>) {
     if !is_name(name.get_ref()) {
-        problems.add(Code::Name, name.span(), "a name has 1 to 64 letters, digits, `-`, `_` or `.`");
+        problems.add(
+            Code::Name,
+            name.span(),
+            "a name has 1 to 64 letters, digits, `-`, `_` or `.`",
+        );
     }
 }
 
@@ -66,8 +76,14 @@ fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-fn policy(table: &PolicyTable, prefixes: Prefixes, seed: &Seed, problems: &mut Problems<'_>) -> Policy {
-    let matcher = table.r#match.as_ref().map(|of| Matcher::compile(of, problems)).unwrap_or_default();
+fn policy(
+    table: &PolicyTable,
+    prefixes: Prefixes,
+    seed: &Seed,
+    problems: &mut Problems<'_>,
+) -> Policy {
+    let matcher =
+        table.r#match.as_ref().map(|of| Matcher::compile(of, problems)).unwrap_or_default();
     let key = KeySpec::compile(&table.key, prefixes, problems);
     if key.uses_pattern() && !matcher.has_paths() {
         problems.add(Code::Key, table.key.span(), "`path-pattern` needs a `path` in `match`");
@@ -136,10 +152,18 @@ fn cost(file: Option<&Spanned<CostFile>>, problems: &mut Problems<'_>) -> CostSp
             let (min, max) = (number(table.min.unwrap_or(1)), number(table.max));
             let default = table.default.map_or(min, number);
             if min > max || !(min..=max).contains(&default) {
-                problems.add(Code::Cost, file.span(), "a cost's `default` lies from `min` (1 if absent) to `max`");
+                problems.add(
+                    Code::Cost,
+                    file.span(),
+                    "a cost's `default` lies from `min` (1 if absent) to `max`",
+                );
             }
             if !is_header_name(&table.header) {
-                problems.add(Code::Cost, file.span(), "a header's name has letters, digits and `-`");
+                problems.add(
+                    Code::Cost,
+                    file.span(),
+                    "a header's name has letters, digits and `-`",
+                );
             }
             CostSpec::Header { name: table.header.to_ascii_lowercase(), min, max, default }
         }
@@ -152,7 +176,11 @@ fn listen(file: Option<&ListenFile>, problems: &mut Problems<'_>) -> ListenSetti
         let text = text.as_ref()?;
         let parsed = text.get_ref().parse().ok();
         if parsed.is_none() {
-            problems.add(Code::Address, text.span(), "an address to listen on is like `127.0.0.1:8080` or `[::1]:8080`");
+            problems.add(
+                Code::Address,
+                text.span(),
+                "an address to listen on is like `127.0.0.1:8080` or `[::1]:8080`",
+            );
         }
         parsed
     };
@@ -161,7 +189,11 @@ fn listen(file: Option<&ListenFile>, problems: &mut Problems<'_>) -> ListenSetti
         && settings.admin == Some(http)
         && http.port() != 0
     {
-        problems.add(Code::Address, admin.span(), "this address is the `http` door's: give this one its own");
+        problems.add(
+            Code::Address,
+            admin.span(),
+            "this address is the `http` door's: give this one its own",
+        );
     }
     settings
 }
@@ -170,7 +202,11 @@ fn store(file: &StoreFile, problems: &mut Problems<'_>) -> StoreSettings {
     let max_bytes = file.max_bytes.as_ref().and_then(|bytes| {
         let parsed = parse_bytes(bytes.get_ref()).filter(|bytes| *bytes >= 1 << 20);
         if parsed.is_none() {
-            problems.add(Code::Number, bytes.span(), "this is a number of bytes, at least `1MiB`, like 536870912 or `512MiB`");
+            problems.add(
+                Code::Number,
+                bytes.span(),
+                "this is a number of bytes, at least `1MiB`, like 536870912 or `512MiB`",
+            );
         }
         parsed
     });

@@ -227,7 +227,7 @@ pub(crate) struct MatchFile {
     pub(crate) header: BTreeMap<String, Spanned<OneOrMany>>,
     /// What is not covered: the same fields.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Box<MatchFile>>"))]
-    pub(crate) unless: Option<Box<Spanned<MatchFile>>>,
+    pub(crate) unless: Option<Box<Spanned<Self>>>,
 }
 
 /// A text, or a list of texts.
@@ -445,7 +445,8 @@ either_way!(PartFile, "`ip`, `path-pattern` or a table like `{ header = \"x-api-
         Some(Self::Word(text.into()))
     }
     fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-        Deserialize::deserialize(MapAccessDeserializer::new(map)).map(|table| Self::Table(Box::new(table)))
+        Deserialize::deserialize(MapAccessDeserializer::new(map))
+            .map(|table| Self::Table(Box::new(table)))
     }
 });
 either_way!(LimitFile, "a limit like `60/min`, or a table with `id` and `rate`", {

@@ -60,11 +60,18 @@ impl Prefixes {
         let mut prefix = |of: &Option<Spanned<i64>>, low: u8, high: u8, default: u8| {
             let Some(spanned) = of else { return default };
             prefix_in(*spanned.get_ref(), low, high).unwrap_or_else(|| {
-                problems.add(Code::Number, spanned.span(), format!("this prefix is {low} to {high} bits"));
+                problems.add(
+                    Code::Number,
+                    spanned.span(),
+                    format!("this prefix is {low} to {high} bits"),
+                );
                 default
             })
         };
-        Self { v4: prefix(&file.ipv4_prefix, 0, 32, 32), v6: prefix(&file.ipv6_prefix, 32, 128, 64) }
+        Self {
+            v4: prefix(&file.ipv4_prefix, 0, 32, 32),
+            v6: prefix(&file.ipv6_prefix, 32, 128, 64),
+        }
     }
 
     fn with(self, file: PrefixFile) -> Option<Self> {
@@ -97,12 +104,22 @@ impl Source {
         matches!(self, Self::Header(_) | Self::Cookie(_) | Self::Query(_) | Self::Segment(_))
     }
 
-    fn add(&self, key: &mut KeyBuilder, request: &Request<'_>, matched: &Matched<'_>, seed: &Seed) -> Option<()> {
+    fn add(
+        &self,
+        key: &mut KeyBuilder,
+        request: &Request<'_>,
+        matched: &Matched<'_>,
+        seed: &Seed,
+    ) -> Option<()> {
         let name = self.name();
         match self {
             Self::Ip(prefixes) => {
                 let client = request.client?.to_canonical();
-                key.address(&name, client, if client.is_ipv4() { prefixes.v4 } else { prefixes.v6 });
+                key.address(
+                    &name,
+                    client,
+                    if client.is_ipv4() { prefixes.v4 } else { prefixes.v6 },
+                );
             }
             Self::Header(header) => key.secret(&name, &request.header(header)?, seed),
             Self::Cookie(cookie) => key.secret(&name, &request.cookie(cookie)?, seed),
@@ -121,10 +138,16 @@ impl Source {
             Self::Ip(prefixes) => {
                 let address: std::net::IpAddr = value.parse().ok()?;
                 let address = address.to_canonical();
-                key.address(&name, address, if address.is_ipv4() { prefixes.v4 } else { prefixes.v6 });
+                key.address(
+                    &name,
+                    address,
+                    if address.is_ipv4() { prefixes.v4 } else { prefixes.v6 },
+                );
             }
             Self::Header(_) | Self::Cookie(_) => key.secret(&name, value.as_bytes(), seed),
-            Self::Query(_) | Self::Segment(_) | Self::PathPattern => key.part(&name, value.as_bytes()),
+            Self::Query(_) | Self::Segment(_) | Self::PathPattern => {
+                key.part(&name, value.as_bytes());
+            }
             Self::Constant(text) => {
                 if text != value {
                     return None;
@@ -198,7 +221,8 @@ impl KeySpec {
     ) -> Identified {
         let mut key = KeyBuilder::new();
         for alternatives in &self.parts {
-            let found = alternatives.iter().find_map(|source| source.add(&mut key, request, matched, seed));
+            let found =
+                alternatives.iter().find_map(|source| source.add(&mut key, request, matched, seed));
             match (found, on_missing) {
                 (Some(()), _) => {}
                 (None, OnMissingKey::Deny) => return Identified::Missing,
@@ -262,7 +286,11 @@ fn compile_part<'a>(
             None
         }
         [] => {
-            problems.add(Code::Key, part.span(), "this part names no source: one of ip, header, cookie, query, segment, constant");
+            problems.add(
+                Code::Key,
+                part.span(),
+                "this part names no source: one of ip, header, cookie, query, segment, constant",
+            );
             None
         }
         _ => {

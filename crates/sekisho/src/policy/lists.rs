@@ -33,7 +33,11 @@ impl List {
             let address = || text.get_ref().parse::<IpAddr>().ok().map(IpNet::from);
             match text.get_ref().parse().ok().or_else(address) {
                 Some(block) => list.blocks.push(block),
-                None => problems.add(Code::List, text.span(), "an address block is like `10.0.0.0/8`, `2001:db8::/32` or one address"),
+                None => problems.add(
+                    Code::List,
+                    text.span(),
+                    "an address block is like `10.0.0.0/8`, `2001:db8::/32` or one address",
+                ),
             }
         }
         for values in &file.key {
@@ -45,7 +49,11 @@ impl List {
                     values.span(),
                     format!("this is no key of the policy, which counts by {key}: one text a part"),
                 ),
-                (None, None) => problems.add(Code::List, values.span(), "keys are listed in a policy, which says what a key is"),
+                (None, None) => problems.add(
+                    Code::List,
+                    values.span(),
+                    "keys are listed in a policy, which says what a key is",
+                ),
             }
         }
         list

@@ -16,7 +16,7 @@ pub(crate) struct Matcher {
     hosts: Vec<String>,
     paths: Vec<PathPattern>,
     headers: Vec<(String, Vec<String>)>,
-    unless: Option<Box<Matcher>>,
+    unless: Option<Box<Self>>,
 }
 
 /// A request that is covered, and the path pattern by which it is.
@@ -50,7 +50,8 @@ impl Matcher {
         let mut matcher = Self::default();
         if let Some((span, methods)) = texts(&of.method) {
             let token = |method: &String| {
-                !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+                !method.is_empty()
+                    && method.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
             };
             if methods.is_empty() || !methods.iter().all(token) {
                 problems.add(Code::Match, span, "a method is written in capitals, like `GET`; `match` without `method` covers all");
@@ -60,33 +61,54 @@ impl Matcher {
         if let Some((span, hosts)) = texts(&of.host) {
             let name = |host: &String| {
                 let bare = host.strip_prefix("*.").unwrap_or(host);
-                !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
+                !bare.is_empty()
+                    && bare
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
             };
             if hosts.is_empty() || !hosts.iter().all(name) {
-                problems.add(Code::Match, span, "a host is a name without a port, like `api.example.com` or `*.example.com`");
+                problems.add(
+                    Code::Match,
+                    span,
+                    "a host is a name without a port, like `api.example.com` or `*.example.com`",
+                );
             }
             matcher.hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         }
         if let Some((span, paths)) = texts(&of.path) {
             if paths.is_empty() {
-                problems.add(Code::Match, span.clone(), "an empty list of paths matches nothing: leave `path` out to cover all");
+                problems.add(
+                    Code::Match,
+                    span.clone(),
+                    "an empty list of paths matches nothing: leave `path` out to cover all",
+                );
             }
             for path in &paths {
                 match PathPattern::parse(path) {
                     Ok(pattern) => matcher.paths.push(pattern),
-                    Err(message) => problems.add(Code::Match, span.clone(), format!("`{path}`: {message}")),
+                    Err(message) => {
+                        problems.add(Code::Match, span.clone(), format!("`{path}`: {message}"));
+                    }
                 }
             }
         }
         for (name, values) in &of.header {
             if !is_header_name(name) || values.get_ref().as_slice().is_empty() {
-                problems.add(Code::Match, values.span(), "a header is `name = \"value\"`, or `\"*\"` for any value");
+                problems.add(
+                    Code::Match,
+                    values.span(),
+                    "a header is `name = \"value\"`, or `\"*\"` for any value",
+                );
             }
             matcher.headers.push((name.to_ascii_lowercase(), values.get_ref().as_slice().to_vec()));
         }
         if let Some(unless) = &of.unless {
             if unless.get_ref().is_empty() {
-                problems.add(Code::Match, unless.span(), "an empty `unless` leaves out everything: name what is not covered");
+                problems.add(
+                    Code::Match,
+                    unless.span(),
+                    "an empty `unless` leaves out everything: name what is not covered",
+                );
             }
             matcher.unless = Some(Box::new(Self::compile(unless, problems)));
         }
@@ -95,7 +117,8 @@ impl Matcher {
 
     /// Returns by which pattern a request is covered, or that it is not.
     pub(crate) fn matches(&self, request: &Request<'_>) -> Option<Matched<'_>> {
-        let method = self.methods.is_empty() || self.methods.iter().any(|method| covers(method, request.method));
+        let method = self.methods.is_empty()
+            || self.methods.iter().any(|method| covers(method, request.method));
         if !method || !self.host_matches(request) {
             return None;
         }
@@ -105,9 +128,12 @@ impl Matcher {
         }
         let headers = self.headers.iter().all(|(name, wanted)| {
             let value = request.header(name);
-            value.is_some_and(|value| wanted.iter().any(|text| text == "*" || text.as_bytes() == value))
+            value.is_some_and(|value| {
+                wanted.iter().any(|text| text == "*" || text.as_bytes() == value)
+            })
         });
-        let left_out = || self.unless.as_ref().is_some_and(|unless| unless.matches(request).is_some());
+        let left_out =
+            || self.unless.as_ref().is_some_and(|unless| unless.matches(request).is_some());
         (headers && !left_out()).then_some(Matched { pattern })
     }
 
@@ -127,7 +153,7 @@ impl Matcher {
         self.paths.iter().map(PathPattern::segments_min).min().unwrap_or(0)
     }
 
-    pub(crate) const fn has_paths(&self) -> bool {
+    pub(crate) fn has_paths(&self) -> bool {
         !self.paths.is_empty()
     }
 
@@ -135,9 +161,11 @@ impl Matcher {
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let open = self.hosts.is_empty() && self.headers.is_empty() && self.unless.is_none();
         let methods = self.methods.is_empty()
-            || !other.methods.is_empty() && other.methods.iter().all(|method| self.methods.contains(method));
+            || !other.methods.is_empty()
+                && other.methods.iter().all(|method| self.methods.contains(method));
         let path = |path: &PathPattern| self.paths.iter().any(|pattern| pattern.covers(path));
-        let paths = self.paths.is_empty() || !other.paths.is_empty() && other.paths.iter().all(path);
+        let paths =
+            self.paths.is_empty() || !other.paths.is_empty() && other.paths.iter().all(path);
         open && methods && paths
     }
 }
@@ -176,7 +204,9 @@ impl PathPattern {
                 // A whole segment in braces names what stands there.
                 _ if segment.starts_with('{') && segment.ends_with('}') => Segment::One,
                 _ if segment.contains('*') => {
-                    return Err("`*` and `**` stand for whole segments; write a literal star as `%2A`");
+                    return Err(
+                        "`*` and `**` stand for whole segments; write a literal star as `%2A`",
+                    );
                 }
                 _ => Segment::Literal(literal(segment)?),
             });
@@ -220,7 +250,9 @@ impl PathPattern {
             return true;
         }
         let Some((Segment::Any, prefix)) = self.segments.split_last() else { return false };
-        let same = |(own, other): (&Segment, &Segment)| own == other || *own == Segment::One && *other != Segment::Any;
+        let same = |(own, other): (&Segment, &Segment)| {
+            own == other || *own == Segment::One && *other != Segment::Any
+        };
         other.segments.len() >= prefix.len() && prefix.iter().zip(&other.segments).all(same)
     }
 }
@@ -232,7 +264,9 @@ fn literal(segment: &str) -> Result<Vec<u8>, &'static str> {
     let mut segments = path.segments();
     match (segments.next(), segments.next()) {
         (Some(bytes), None) if !segment.contains(['?', '#']) => Ok(bytes.to_vec()),
-        _ => Err("a pattern has no dot segments, no `?` and no `#`: it is compared with the resolved path"),
+        _ => Err(
+            "a pattern has no dot segments, no `?` and no `#`: it is compared with the resolved path",
+        ),
     }
 }
 
@@ -304,8 +338,16 @@ mod tests {
 
     #[test]
     fn covering_is_known_where_it_is_sure() {
-        let covers = |a: &str, b: &str| PathPattern::parse(a).unwrap().covers(&PathPattern::parse(b).unwrap());
-        assert!(covers("/**", "/v1/x") && covers("/v1/**", "/v1/auth/**") && covers("/v1/**", "/v1"));
-        assert!(!covers("/v1/**", "/**") && !covers("/v1/x", "/v1/*") && !covers("/v1/auth/**", "/v1/**"));
+        let covers = |a: &str, b: &str| {
+            PathPattern::parse(a).unwrap().covers(&PathPattern::parse(b).unwrap())
+        };
+        assert!(
+            covers("/**", "/v1/x") && covers("/v1/**", "/v1/auth/**") && covers("/v1/**", "/v1")
+        );
+        assert!(
+            !covers("/v1/**", "/**")
+                && !covers("/v1/x", "/v1/*")
+                && !covers("/v1/auth/**", "/v1/**")
+        );
     }
 }

@@ -22,7 +22,8 @@ impl PlanSpec {
             Self::Same(limits) => (None, limits),
             Self::ByHeader { header, default, plans } => {
                 let asked = request.header(header);
-                let named = asked.and_then(|asked| plans.iter().find(|(name, _)| name.as_bytes() == asked));
+                let named =
+                    asked.and_then(|asked| plans.iter().find(|(name, _)| name.as_bytes() == asked));
                 let (name, limits) = named.unwrap_or(&plans[*default]);
                 (Some(name), limits)
             }
@@ -34,7 +35,8 @@ impl PlanSpec {
             Self::Same(limits) => (Some(("", limits.as_slice())), [].as_slice()),
             Self::ByHeader { plans, .. } => (None, plans.as_slice()),
         };
-        same.into_iter().chain(by_header.iter().map(|(name, limits)| (name.as_str(), limits.as_slice())))
+        same.into_iter()
+            .chain(by_header.iter().map(|(name, limits)| (name.as_str(), limits.as_slice())))
     }
 }
 
@@ -61,7 +63,11 @@ impl CostSpec {
             Self::Header { name, min, max, default } => (name, *min, *max, *default),
         };
         let Some(value) = request.header(name) else { return Ok(default) };
-        let digits = value.iter().all(u8::is_ascii_digit).then(|| std::str::from_utf8(&value).ok()).flatten();
+        let digits = value
+            .iter()
+            .all(u8::is_ascii_digit)
+            .then(|| std::str::from_utf8(&value).ok())
+            .flatten();
         digits
             .and_then(|digits| digits.parse().ok())
             .filter(|cost| (min..=max).contains(cost))

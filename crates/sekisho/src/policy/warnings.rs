@@ -2,14 +2,23 @@
 
 use std::net::SocketAddr;
 
-use super::{PolicySet, compile::Problems, file::{PolicyFile, Spanned}, lint::Code};
+use super::{
+    PolicySet,
+    compile::Problems,
+    file::{PolicyFile, Spanned},
+    lint::Code,
+};
 
 /// Finds what is probably not meant.
 pub(super) fn find(set: &PolicySet, file: &PolicyFile, problems: &mut Problems<'_>) {
     for (policy, table) in set.policies.iter().zip(&file.policy) {
         let table = table.get_ref();
-        let outer = |other: &&super::Policy| other.key.is_address() && other.matcher.covers(&policy.matcher);
-        if let Some(part) = policy.key.made_up().filter(|_| !set.policies.iter().any(|other| outer(&other))) {
+        let outer = |other: &&super::Policy| {
+            other.key.is_address() && other.matcher.covers(&policy.matcher)
+        };
+        if let Some(part) =
+            policy.key.made_up().filter(|_| !set.policies.iter().any(|other| outer(&other)))
+        {
             let message = format!(
                 "any client can make up a new `{part}` and get a new count with it: add a policy with `key = [\"ip\"]` for the same requests, or count by what has been verified"
             );
@@ -45,7 +54,8 @@ pub(super) fn find(set: &PolicySet, file: &PolicyFile, problems: &mut Problems<'
 fn open_address(text: &Spanned<String>, problems: &mut Problems<'_>) {
     let address: Option<SocketAddr> = text.get_ref().parse().ok();
     if address.is_some_and(|address| !address.ip().is_loopback()) {
-        let message = "others than this machine can reach this door, and it asks nobody who they are";
+        let message =
+            "others than this machine can reach this door, and it asks nobody who they are";
         problems.add(Code::OpenAddress, text.span(), message);
     }
 }

@@ -90,8 +90,10 @@ fn decode(segment: &[u8], into: &mut Vec<u8>) -> Result<(), PathError> {
     while let [first, tail @ ..] = rest {
         let (byte, tail) = match (first, tail) {
             (b'%', [high, low, tail @ ..]) => {
-                let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|of| u8::try_from(of).ok());
-                let (high, low) = (digit(high).ok_or(PathError::Escape)?, digit(low).ok_or(PathError::Escape)?);
+                let digit =
+                    |byte: &u8| char::from(*byte).to_digit(16).and_then(|of| u8::try_from(of).ok());
+                let (high, low) =
+                    (digit(high).ok_or(PathError::Escape)?, digit(low).ok_or(PathError::Escape)?);
                 (high << 4 | low, tail)
             }
             (b'%', _) => return Err(PathError::Escape),
@@ -125,16 +127,31 @@ mod tests {
     #[test]
     fn every_spelling_has_one_form() {
         for spelling in [
-            "/v1/auth", "/v1/auth/", "//v1///auth", "/v1/./auth/.", "/v1/x/../auth", "/%76%31/auth?a=/b",
-            "/v1/%2e/auth", "/v1/x/%2E%2e/auth#part", "/x/..//v1/auth/y/..",
+            "/v1/auth",
+            "/v1/auth/",
+            "//v1///auth",
+            "/v1/./auth/.",
+            "/v1/x/../auth",
+            "/%76%31/auth?a=/b",
+            "/v1/%2e/auth",
+            "/v1/x/%2E%2e/auth#part",
+            "/x/..//v1/auth/y/..",
         ] {
-            assert_eq!(CanonicalPath::parse(spelling).unwrap().to_string(), "/v1/auth", "{spelling}");
+            assert_eq!(
+                CanonicalPath::parse(spelling).unwrap().to_string(),
+                "/v1/auth",
+                "{spelling}"
+            );
         }
         for root in ["/", "//", "/.", "/a/..", "/?a=b"] {
             assert_eq!(CanonicalPath::parse(root), Ok(CanonicalPath::root()), "{root}");
         }
         assert_eq!(CanonicalPath::parse("/%2541").unwrap().as_bytes(), b"/%41", "decoded once");
-        assert_eq!(CanonicalPath::parse("/%ff/A").unwrap().as_bytes(), b"/\xff/A", "any octet, case kept");
+        assert_eq!(
+            CanonicalPath::parse("/%ff/A").unwrap().as_bytes(),
+            b"/\xff/A",
+            "any octet, case kept"
+        );
     }
 
     #[test]

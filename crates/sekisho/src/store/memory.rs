@@ -178,7 +178,8 @@ impl Memory {
     fn ask(&self, ask: &Ask<'_>, now: Now) -> Result<Answer, StoreError> {
         if let [charge] = ask.charges {
             let key = charge.key.as_bytes();
-            let (at, verdict) = self.one(charge.limit, (charge.scope, key), (charge.cost, ask.mode), now)?;
+            let (at, verdict) =
+                self.one(charge.limit, (charge.scope, key), (charge.cost, ask.mode), now)?;
             return Ok(Answer { at, verdicts: vec![verdict] });
         }
         if ask.charges.len() > CHARGES_MAX {
@@ -194,7 +195,9 @@ impl Memory {
             match self.several(ask, &digests, &unbounded, now) {
                 Ok(answer) => return Ok(answer),
                 Err(Blocked::Twice) => return Err(StoreError::Twice),
-                Err(Blocked::Growth) if self.overflow != Overflow::Allow => return Err(StoreError::Full),
+                Err(Blocked::Growth) if self.overflow != Overflow::Allow => {
+                    return Err(StoreError::Full);
+                }
                 Err(Blocked::Growth) => unbounded.fill(true),
                 Err(Blocked::Room(index)) => {
                     let _before = self.overflowed.fetch_add(1, Relaxed);

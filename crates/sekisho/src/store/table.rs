@@ -47,8 +47,9 @@ pub(super) struct Table {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoRoom;
 
-fn hash(digest: u128) -> u64 {
-    // The low half finds the place, the high half the shard.
+/// Returns the half of the digest that finds the place in a shard; the other finds the shard.
+#[expect(clippy::cast_possible_truncation, reason = "half of it is wanted")]
+const fn hash(digest: u128) -> u64 {
     digest as u64
 }
 
@@ -65,6 +66,7 @@ impl Table {
         }
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "the bits above the mask are not wanted")]
     pub(super) fn shard_of(&self, digest: u128) -> usize {
         (digest >> 64) as usize & (self.shards.len() - 1)
     }
@@ -80,16 +82,17 @@ impl Table {
     /// Takes a place for one more entry, or says that there is none.
     fn reserve(&self, shared: bool) -> Result<(), NoRoom> {
         let most = if shared { self.max_entries } else { self.max_entries - self.reserved };
-        let taken = self.entries.fetch_update(Relaxed, Relaxed, |taken| (taken < most).then(|| taken + 1));
+        let taken =
+            self.entries.fetch_update(Relaxed, Relaxed, |taken| (taken < most).then(|| taken + 1));
         taken.map(drop).map_err(|_| NoRoom)
     }
 
     /// Counts bytes that are about to be used, or says that there is no room for them.
     pub(super) fn grow(&self, by: usize) -> Result<(), NoRoom> {
         let most = self.max_bytes;
-        let used = self.bytes.fetch_update(Relaxed, Relaxed, |used| {
-            used.checked_add(by).filter(|sum| *sum <= most)
-        });
+        let used = self
+            .bytes
+            .fetch_update(Relaxed, Relaxed, |used| used.checked_add(by).filter(|sum| *sum <= most));
         used.map(drop).map_err(|_| NoRoom)
     }
 
@@ -167,7 +170,11 @@ impl Shard {
     }
 
     pub(super) fn remove(&mut self, of: &Table, digest: u128) -> Option<Entry> {
-        match self.table.entry(hash(digest), |entry| entry.digest == digest, |entry| hash(entry.digest)) {
+        match self.table.entry(
+            hash(digest),
+            |entry| entry.digest == digest,
+            |entry| hash(entry.digest),
+        ) {
             Place::Occupied(place) => {
                 let (entry, _) = place.remove();
                 of.dropped(&entry);

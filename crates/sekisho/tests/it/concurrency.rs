@@ -53,16 +53,31 @@ fn several_limits_together_admit_exactly_the_smallest() {
     let limiter = Limiter::new(PolicySet::parse(policies).unwrap());
     for round in 0..ROUNDS {
         let path = CanonicalPath::root();
-        let request = Request { method: "GET", host: None, path: &path, query: None, client: Some(round.to_be_bytes().into()), headers: &NoHeaders };
+        let request = Request {
+            method: "GET",
+            host: None,
+            path: &path,
+            query: None,
+            client: Some(round.to_be_bytes().into()),
+            headers: &NoHeaders,
+        };
         let ask = |mode| limiter.decide_now(&request, mode);
         let admitted = passed(|| {
             let path = CanonicalPath::root();
-            let request = Request { method: "GET", host: None, path: &path, query: None, client: Some(round.to_be_bytes().into()), headers: &NoHeaders };
+            let request = Request {
+                method: "GET",
+                host: None,
+                path: &path,
+                query: None,
+                client: Some(round.to_be_bytes().into()),
+                headers: &NoHeaders,
+            };
             limiter.decide_now(&request, Mode::Check).is_allowed()
         });
         assert_eq!(admitted, 50, "round {round}");
         // What was refused was charged to none of them.
-        let left: Vec<_> = ask(Mode::Look).parts.iter().map(|part| part.verdict.remaining.unwrap()).collect();
+        let left: Vec<_> =
+            ask(Mode::Look).parts.iter().map(|part| part.verdict.remaining.unwrap()).collect();
         assert_eq!(left, [0, 20, 10, 1_000_000 - 50 * u64::from(round + 1)]);
     }
 }

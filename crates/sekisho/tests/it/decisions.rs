@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sekisho::{
-    Asked, CanonicalPath, Decision, Direct, FakeClock, Limiter, Mode, Outcome, PolicySet, Request, Ruling, Span,
+    Asked, CanonicalPath, Decision, Direct, FakeClock, Limiter, Mode, Outcome, PolicySet, Request,
+    Ruling, Span,
 };
 
 type Lines<'a> = &'a [(&'a str, &'a str)];
@@ -27,7 +28,10 @@ fn decide(limiter: &Limiter, line: &str, peer: &str, headers: Lines<'_>) -> Deci
 }
 
 fn outcomes(limiter: &Limiter, requests: &[(&str, &str, Lines<'_>)]) -> Vec<&'static str> {
-    requests.iter().map(|(line, peer, headers)| decide(limiter, line, peer, headers).ruling.as_str()).collect()
+    requests
+        .iter()
+        .map(|(line, peer, headers)| decide(limiter, line, peer, headers).ruling.as_str())
+        .collect()
 }
 
 #[test]
@@ -70,7 +74,11 @@ fn the_order_of_policies_changes_no_outcome() {
         let limiter = limiter(&policies);
         assert_eq!(decide(&limiter, "GET /x", "192.0.2.1", &[]).ruling, Ruling::Blocked);
         let other = decide(&limiter, "GET /y", "192.0.2.1", &[]);
-        assert_eq!(other.binding().unwrap().verdict.remaining, Some(4), "nothing was charged for the blocked one");
+        assert_eq!(
+            other.binding().unwrap().verdict.remaining,
+            Some(4),
+            "nothing was charged for the blocked one"
+        );
     }
 }
 
@@ -105,12 +113,17 @@ fn keys_come_from_where_the_policy_says() {
     assert_eq!(outcomes(&limiter, &known), ["deny"; 4], "the same keys again");
     let refused = decide(&limiter, "GET /h", one, &[("x-api-key", "a")]);
     let key = refused.binding().unwrap().key.to_string();
-    assert!(key.starts_with("header.x-api-key=#") && !key.contains("=a"), "a secret is kept as a digest: {key}");
+    assert!(
+        key.starts_with("header.x-api-key=#") && !key.contains("=a"),
+        "a secret is kept as a digest: {key}"
+    );
 }
 
 #[test]
 fn a_missing_part_does_what_the_policy_says() {
-    for (word, expected) in [("deny", ["missing-key"; 2]), ("skip", ["allow"; 2]), ("shared", ["allow", "deny"])] {
+    for (word, expected) in
+        [("deny", ["missing-key"; 2]), ("skip", ["allow"; 2]), ("shared", ["allow", "deny"])]
+    {
         let limiter = limiter(&format!(
             "[[policy]]\nname = \"p\"\nkey = [{{ header = \"x-api-key\" }}]\non_missing_key = \"{word}\"\nlimits = [\"1/min\"]\n"
         ));
@@ -133,7 +146,9 @@ fn plans_share_their_state_so_an_upgrade_gives_the_difference() {
         "#,
     );
     let count = |plan: &'static str| {
-        (0..1_000).filter(|_| decide(&limiter, "GET /", "192.0.2.1", &[("x-plan", plan)]).is_allowed()).count()
+        (0..1_000)
+            .filter(|_| decide(&limiter, "GET /", "192.0.2.1", &[("x-plan", plan)]).is_allowed())
+            .count()
     };
     assert_eq!(count("gold"), 100, "an unknown plan is the default one");
     assert_eq!(count("pro"), 100, "an upgrade gives exactly the difference");
@@ -151,10 +166,15 @@ fn a_cost_comes_from_a_bounded_header() {
     };
     assert_eq!(left(&[]), ("allow", Some(8)));
     assert_eq!(left(&[("x-cost", "5")]), ("allow", Some(3)));
-    for bad in ["6", "0", "-1", "1.5", "NaN", "18446744073709551616", "9223372036854775808", "1, 1"] {
+    for bad in ["6", "0", "-1", "1.5", "NaN", "18446744073709551616", "9223372036854775808", "1, 1"]
+    {
         assert_eq!(left(&[("x-cost", bad)]), ("bad-request", None), "{bad}");
     }
-    assert_eq!(left(&[("x-cost", "3")]), ("allow", Some(0)), "nothing was charged for the bad ones");
+    assert_eq!(
+        left(&[("x-cost", "3")]),
+        ("allow", Some(0)),
+        "nothing was charged for the bad ones"
+    );
 }
 
 #[test]
@@ -188,10 +208,13 @@ fn lists_let_through_and_refuse_by_address_and_key() {
 
 #[test]
 fn addresses_count_by_prefix() {
-    let limiter = limiter("[identity]\nipv4_prefix = 24\n[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"1/min\"]\n");
-    let seen: Vec<_> = ["2001:db8:1:2::1", "2001:DB8:1:2:ffff::9", "192.0.2.1", "::ffff:192.0.2.200", "192.0.3.1"]
-        .map(|peer| decide(&limiter, "GET /", peer, &[]).ruling.as_str())
-        .into();
+    let limiter = limiter(
+        "[identity]\nipv4_prefix = 24\n[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"1/min\"]\n",
+    );
+    let seen: Vec<_> =
+        ["2001:db8:1:2::1", "2001:DB8:1:2:ffff::9", "192.0.2.1", "::ffff:192.0.2.200", "192.0.3.1"]
+            .map(|peer| decide(&limiter, "GET /", peer, &[]).ruling.as_str())
+            .into();
     assert_eq!(seen, ["allow", "deny", "allow", "deny", "allow"]);
 }
 
@@ -200,7 +223,8 @@ fn hosts_and_headers_match_as_written() {
     let limiter = limiter(
         "[[policy]]\nname = \"p\"\nmatch = { host = \"*.Example.com\", header = { x-tenant = [\"acme\", \"evil\"] } }\nkey = [\"ip\"]\nlimits = [\"block\"]\n",
     );
-    let ruling = |headers: Lines<'_>| decide(&limiter, "GET /", "192.0.2.1", headers).ruling.as_str();
+    let ruling =
+        |headers: Lines<'_>| decide(&limiter, "GET /", "192.0.2.1", headers).ruling.as_str();
     assert_eq!(ruling(&[("X-Tenant", "evil")]), "blocked");
     assert_eq!(ruling(&[("x-tenant", "good")]), "allow");
     assert_eq!(ruling(&[]), "allow");
@@ -208,10 +232,19 @@ fn hosts_and_headers_match_as_written() {
 
 #[test]
 fn modes_and_costs_of_the_caller_replace_the_policys() {
-    let limiter = limiter("[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"10/min sliding-log\"]\n");
+    let limiter =
+        limiter("[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"10/min sliding-log\"]\n");
     let path = CanonicalPath::root();
-    let request = Request { method: "GET", host: None, path: &path, query: None, client: Some([192, 0, 2, 1].into()), headers: &sekisho::NoHeaders };
-    let ask = |mode, cost| limiter.decide_now(&request, Asked { mode, cost: Some(cost), policy: None });
+    let request = Request {
+        method: "GET",
+        host: None,
+        path: &path,
+        query: None,
+        client: Some([192, 0, 2, 1].into()),
+        headers: &sekisho::NoHeaders,
+    };
+    let ask =
+        |mode, cost| limiter.decide_now(&request, Asked { mode, cost: Some(cost), policy: None });
     let left = |decision: &Decision| decision.binding().unwrap().verdict.remaining;
     let forced = ask(Mode::Force, 12);
     assert_eq!(left(&forced), Some(0));
@@ -225,7 +258,9 @@ fn modes_and_costs_of_the_caller_replace_the_policys() {
 fn limits_without_a_policy_are_counted_by_key() {
     let limiter = limiter("[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"1/min\"]\n");
     let limits = ["2/min".parse().unwrap(), "3/h sliding-log".parse().unwrap()];
-    let ask = |key: &[u8]| limiter.decide_direct_now(&Direct { limits: &limits, key, cost: 1 }, Mode::Check);
+    let ask = |key: &[u8]| {
+        limiter.decide_direct_now(&Direct { limits: &limits, key, cost: 1 }, Mode::Check)
+    };
     let seen: Vec<_> = (0..3).map(|_| ask(b"").ruling.as_str()).collect();
     assert_eq!(seen, ["allow", "allow", "deny"]);
     let odd = vec![0xff; 10_000];

@@ -28,15 +28,42 @@ fn the_design_is_parsed_whole_and_what_is_not_there_yet_is_named() {
 
 #[test]
 fn without_them_the_design_compiles() {
-    let named = ["grpc", "resp", "gateway", "url", "timeout", "address", "trusted_proxies", "on_store_error", "ban"];
-    let is_named = |line: &&str| named.iter().any(|name| line.split_once('=').is_some_and(|(field, _)| field.trim() == *name));
+    let named = [
+        "grpc",
+        "resp",
+        "gateway",
+        "url",
+        "timeout",
+        "address",
+        "trusted_proxies",
+        "on_store_error",
+        "ban",
+    ];
+    let is_named = |line: &&str| {
+        named
+            .iter()
+            .any(|name| line.split_once('=').is_some_and(|(field, _)| field.trim() == *name))
+    };
     let text: Vec<_> = DESIGN.lines().filter(|line| !is_named(line)).collect();
     let set = PolicySet::parse(&text.join("\n")).unwrap();
     let policies: Vec<_> = set.policies().iter().map(sekisho::Policy::name).collect();
     assert_eq!(policies, ["login", "api", "exports", "partners"]);
-    let plans: Vec<_> = set.policies()[1].plans().map(|(plan, limits)| (plan, limits[0].limit().to_string())).collect();
-    assert_eq!(plans, [("free", "100/min token-bucket".to_owned()), ("pro", "1000/min burst 200 token-bucket".to_owned())]);
-    let names: Vec<_> = set.policies()[3].plans().flat_map(|(_, limits)| limits).map(sekisho::PolicyLimit::name).collect();
+    let plans: Vec<_> = set.policies()[1]
+        .plans()
+        .map(|(plan, limits)| (plan, limits[0].limit().to_string()))
+        .collect();
+    assert_eq!(
+        plans,
+        [
+            ("free", "100/min token-bucket".to_owned()),
+            ("pro", "1000/min burst 200 token-bucket".to_owned())
+        ]
+    );
+    let names: Vec<_> = set.policies()[3]
+        .plans()
+        .flat_map(|(_, limits)| limits)
+        .map(sekisho::PolicyLimit::name)
+        .collect();
     assert_eq!(names, ["partners-daily", "partners-1s-token-bucket"]);
     let warned: Vec<_> = set.warnings().iter().map(|warning| warning.code).collect();
     assert_eq!(warned, [Code::UnverifiedHeader, Code::PlanFromClient, Code::UnverifiedHeader]);
@@ -53,7 +80,13 @@ fn every_kind_of_error_has_its_code_line_field_and_words() {
     let right = "key = [\"ip\"]\nlimits = [\"1/s\"]";
     let cases = [
         ("[[policy", Code::Syntax, 1, "", "TOML"),
-        ("[[policy]]\nname = \"p\"\nkye = [\"ip\"]\n", Code::UnknownField, 3, "policy[0].kye", "`kye`"),
+        (
+            "[[policy]]\nname = \"p\"\nkye = [\"ip\"]\n",
+            Code::UnknownField,
+            3,
+            "policy[0].kye",
+            "`kye`",
+        ),
         ("[[policy]]\nname = 5\n", Code::WrongType, 2, "policy[0].name", "string"),
         ("", Code::NoPolicy, 1, "", "[[policy]]"),
         ("[listen]\nhttp = \"x\"\n", Code::Address, 2, "listen.http", "127.0.0.1:8080"),
@@ -63,32 +96,132 @@ fn every_kind_of_error_has_its_code_line_field_and_words() {
         ("[deny]\ncidr = [\"10.0.0.0/33\"]\n", Code::List, 2, "deny.cidr[0]", "10.0.0.0/8"),
     ];
     for (text, code, line, field, words) in cases {
-        let text = if code == Code::NoPolicy || text.contains("policy") { text.to_owned() } else { format!("{text}{}", policy(right)) };
+        let text = if code == Code::NoPolicy || text.contains("policy") {
+            text.to_owned()
+        } else {
+            format!("{text}{}", policy(right))
+        };
         expect(&text, code, line, field, words);
     }
     let policies = [
         ("key = [\"ip\"]\nlimits = [\"0/min\"]", Code::Limit, 4, "policy[0].limits[0]", "block"),
-        ("key = [\"ip\"]\nlimits = [\"9/s\", \"9/s burst x\"]", Code::Limit, 4, "policy[0].limits[1]", "burst 20"),
+        (
+            "key = [\"ip\"]\nlimits = [\"9/s\", \"9/s burst x\"]",
+            Code::Limit,
+            4,
+            "policy[0].limits[1]",
+            "burst 20",
+        ),
         ("key = [\"ip\"]\nlimits = []", Code::NoLimit, 4, "policy[0].limits", "at least one"),
         ("key = [\"ip\"]", Code::NoLimit, 2, "policy[0].name", "neither"),
-        ("key = [\"ip\"]\nlimits = [\"1/s\", \"2/s\"]", Code::SameId, 4, "policy[0].limits[1]", "1s-token-bucket"),
-        ("key = [\"ip\"]\nlimits = [\"1/calendar-day zone Asia/Edo\"]", Code::UnknownZone, 4, "policy[0].limits[0]", "Asia/Edo"),
+        (
+            "key = [\"ip\"]\nlimits = [\"1/s\", \"2/s\"]",
+            Code::SameId,
+            4,
+            "policy[0].limits[1]",
+            "1s-token-bucket",
+        ),
+        (
+            "key = [\"ip\"]\nlimits = [\"1/calendar-day zone Asia/Edo\"]",
+            Code::UnknownZone,
+            4,
+            "policy[0].limits[0]",
+            "Asia/Edo",
+        ),
         ("key = []\nlimits = [\"1/s\"]", Code::Key, 3, "policy[0].key", "constant"),
         ("key = [\"peer\"]\nlimits = [\"1/s\"]", Code::Key, 3, "policy[0].key[0]", "`ip`"),
-        ("key = [{ header = \"a\", cookie = \"b\", or = \"ip\" }]\nlimits = [\"1/s\"]", Code::Key, 3, "policy[0].key[0]", "several"),
-        ("key = [{ segment = 0, or = \"ip\" }]\nlimits = [\"1/s\"]", Code::Key, 3, "policy[0].key[0]", "from 1"),
+        (
+            "key = [{ header = \"a\", cookie = \"b\", or = \"ip\" }]\nlimits = [\"1/s\"]",
+            Code::Key,
+            3,
+            "policy[0].key[0]",
+            "several",
+        ),
+        (
+            "key = [{ segment = 0, or = \"ip\" }]\nlimits = [\"1/s\"]",
+            Code::Key,
+            3,
+            "policy[0].key[0]",
+            "from 1",
+        ),
         ("key = [\"path-pattern\"]\nlimits = [\"1/s\"]", Code::Key, 3, "policy[0].key", "path"),
-        ("key = [{ header = \"a\" }]\nlimits = [\"1/s\"]", Code::OnMissingKey, 3, "policy[0].key", "on_missing_key"),
-        ("on_missing_key = \"skip\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::OnMissingKey, 3, "policy[0].on_missing_key", "leave"),
-        ("cost = -1\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::Cost, 3, "policy[0].cost", "whole number"),
-        ("cost = { header = \"c\", max = 5, default = 9 }\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::Cost, 3, "policy[0].cost", "default"),
-        ("match = { path = \"v1\" }\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::Match, 3, "policy[0].match.path", "begins with"),
-        ("match = { method = \"get\" }\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::Match, 3, "policy[0].match.method", "capitals"),
-        ("match = { unless = {} }\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::Match, 3, "policy[0].match.unless", "leaves out"),
-        ("mode = \"shadow\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::NotYet, 3, "policy[0].mode", "enforce"),
-        ("deny = { key = [[\"a\", \"b\"]] }\nkey = [\"ip\"]\nlimits = [\"1/s\"]", Code::List, 3, "policy[0].deny.key[0]", "ip"),
-        ("plan = { header = \"x\", default = \"free\" }\nkey = [\"ip\"]\nplans.pro = [\"1/s\"]", Code::Plan, 3, "policy[0].plan", "free"),
-        ("key = [\"ip\"]\nplans.a = [{ id = \"x\", rate = \"1/s\" }]\nplans.b = [{ id = \"x\", rate = \"1/min\" }]\nplan = { header = \"x\", default = \"a\" }", Code::PlanIds, 5, "policy[0].plans.b[0]", "`x`"),
+        (
+            "key = [{ header = \"a\" }]\nlimits = [\"1/s\"]",
+            Code::OnMissingKey,
+            3,
+            "policy[0].key",
+            "on_missing_key",
+        ),
+        (
+            "on_missing_key = \"skip\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::OnMissingKey,
+            3,
+            "policy[0].on_missing_key",
+            "leave",
+        ),
+        (
+            "cost = -1\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::Cost,
+            3,
+            "policy[0].cost",
+            "whole number",
+        ),
+        (
+            "cost = { header = \"c\", max = 5, default = 9 }\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::Cost,
+            3,
+            "policy[0].cost",
+            "default",
+        ),
+        (
+            "match = { path = \"v1\" }\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::Match,
+            3,
+            "policy[0].match.path",
+            "begins with",
+        ),
+        (
+            "match = { method = \"get\" }\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::Match,
+            3,
+            "policy[0].match.method",
+            "capitals",
+        ),
+        (
+            "match = { unless = {} }\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::Match,
+            3,
+            "policy[0].match.unless",
+            "leaves out",
+        ),
+        (
+            "mode = \"shadow\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::NotYet,
+            3,
+            "policy[0].mode",
+            "enforce",
+        ),
+        (
+            "deny = { key = [[\"a\", \"b\"]] }\nkey = [\"ip\"]\nlimits = [\"1/s\"]",
+            Code::List,
+            3,
+            "policy[0].deny.key[0]",
+            "ip",
+        ),
+        (
+            "plan = { header = \"x\", default = \"free\" }\nkey = [\"ip\"]\nplans.pro = [\"1/s\"]",
+            Code::Plan,
+            3,
+            "policy[0].plan",
+            "free",
+        ),
+        (
+            "key = [\"ip\"]\nplans.a = [{ id = \"x\", rate = \"1/s\" }]\nplans.b = [{ id = \"x\", rate = \"1/min\" }]\nplan = { header = \"x\", default = \"a\" }",
+            Code::PlanIds,
+            5,
+            "policy[0].plans.b[0]",
+            "`x`",
+        ),
     ];
     for (lines, code, line, field, words) in policies {
         expect(&policy(lines), code, line, field, words);
@@ -115,7 +248,16 @@ fn several_errors_are_found_at_once_in_the_files_order() {
 
 #[test]
 fn hostile_files_get_an_error_and_never_a_panic() {
-    for text in ["\0", "\u{feff}", "[[policy]]\n[[policy]]", "policy = 5", "policy = [5]", "[listen]\nhttp = []", &"[".repeat(10_000), &"a.".repeat(5_000)] {
+    for text in [
+        "\0",
+        "\u{feff}",
+        "[[policy]]\n[[policy]]",
+        "policy = 5",
+        "policy = [5]",
+        "[listen]\nhttp = []",
+        &"[".repeat(10_000),
+        &"a.".repeat(5_000),
+    ] {
         assert!(PolicySet::parse(text).is_err(), "{text:.40}");
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sekisho::{
-    Ask, Charge, FakeClock, Key, KeyedLimiter, Limit, Memory, MemoryOptions, Mode, Now, Outcome, Overflow, Scope, Seed,
-    Span, StoreError, Timestamp,
+    Ask, Charge, FakeClock, Key, KeyedLimiter, Limit, Memory, MemoryOptions, Mode, Now, Outcome,
+    Overflow, Scope, Seed, Span, StoreError, Timestamp,
 };
 
 fn bounded(limit: &str, options: MemoryOptions) -> (Arc<FakeClock>, KeyedLimiter) {
@@ -34,11 +34,17 @@ fn a_flood_of_keys_stays_within_the_cap_and_frees_no_exhausted_key() {
 
 #[test]
 fn new_keys_push_out_what_is_fresh_again_without_a_sweep() {
-    let options = MemoryOptions { max_entries: 1_000, overflow: Overflow::Deny, ..Default::default() };
+    let options =
+        MemoryOptions { max_entries: 1_000, overflow: Overflow::Deny, ..Default::default() };
     let (clock, limiter) = bounded("1/s", options);
     for round in 0..20_u32 {
         for key in 0..500_u32 {
-            assert!(limiter.check([round.to_be_bytes(), key.to_be_bytes()].concat()).unwrap().is_allowed());
+            assert!(
+                limiter
+                    .check([round.to_be_bytes(), key.to_be_bytes()].concat())
+                    .unwrap()
+                    .is_allowed()
+            );
         }
         clock.advance(Span::from_secs(1));
     }
@@ -64,7 +70,8 @@ fn each_overflow_does_what_it_says() {
 
 #[test]
 fn logs_count_against_the_bytes() {
-    let options = MemoryOptions { max_bytes: 1 << 20, overflow: Overflow::Deny, ..Default::default() };
+    let options =
+        MemoryOptions { max_bytes: 1 << 20, overflow: Overflow::Deny, ..Default::default() };
     let (clock, limiter) = bounded("1000000/h sliding-log", options);
     let mut admitted = 0_u64;
     let full = loop {
@@ -78,7 +85,11 @@ fn logs_count_against_the_bytes() {
     };
     assert_eq!(full, StoreError::Full);
     assert!(admitted > 10_000, "{admitted}");
-    assert_eq!(limiter.look("hoarder").unwrap().remaining, Some(1_000_000 - admitted), "nothing was lost");
+    assert_eq!(
+        limiter.look("hoarder").unwrap().remaining,
+        Some(1_000_000 - admitted),
+        "nothing was lost"
+    );
     clock.advance(Span::from_secs(3_600));
     limiter.store().sweep();
     assert!(limiter.check("hoarder").unwrap().is_allowed());
@@ -94,16 +105,25 @@ fn charges_of_one_request_are_all_or_none_whatever_finds_no_room() {
     let scopes = ["a", "b", "c"].map(|id| Scope::new("p", id));
     let key = Key::plain(b"k", &seed);
     let ask = |count: usize, mode| {
-        let charges: Vec<_> = scopes[..count].iter().map(|scope| Charge { limit: &limit, scope, key: &key, cost: 1 }).collect();
+        let charges: Vec<_> = scopes[..count]
+            .iter()
+            .map(|scope| Charge { limit: &limit, scope, key: &key, cost: 1 })
+            .collect();
         store.decide_now(&[Ask { charges: &charges, mode }], Now::StoreClock).remove(0)
     };
     // Two entries fit, the third is kept for keys that share.
     assert_eq!(ask(3, Mode::Check), Err(StoreError::Full));
     assert_eq!(store.occupancy().entries, 0, "the places that were made are given up again");
     let answer = ask(2, Mode::Check).unwrap();
-    assert_eq!(answer.verdicts.iter().map(|verdict| verdict.remaining).collect::<Vec<_>>(), [Some(4), Some(4)]);
+    assert_eq!(
+        answer.verdicts.iter().map(|verdict| verdict.remaining).collect::<Vec<_>>(),
+        [Some(4), Some(4)]
+    );
     let look = ask(3, Mode::Look).unwrap();
-    assert_eq!(look.verdicts.iter().map(|verdict| verdict.remaining).collect::<Vec<_>>(), [Some(4), Some(4), Some(5)]);
+    assert_eq!(
+        look.verdicts.iter().map(|verdict| verdict.remaining).collect::<Vec<_>>(),
+        [Some(4), Some(4), Some(5)]
+    );
     let twice = [Charge { limit: &limit, scope: &scopes[0], key: &key, cost: 1 }; 2];
     let asks = [Ask { charges: &twice, mode: Mode::Check }];
     assert_eq!(store.decide_now(&asks, Now::StoreClock).remove(0), Err(StoreError::Twice));
@@ -119,7 +139,12 @@ fn several_charges_share_when_there_is_no_room() {
     let passed = (0..60_u32)
         .filter(|index| {
             let key = Key::plain(&index.to_be_bytes(), &seed);
-            let charges = [0, 1].map(|scope: usize| Charge { limit: &limit, scope: &scopes[scope], key: &key, cost: 1 });
+            let charges = [0, 1].map(|scope: usize| Charge {
+                limit: &limit,
+                scope: &scopes[scope],
+                key: &key,
+                cost: 1,
+            });
             let asks = [Ask { charges: &charges, mode: Mode::Check }];
             let answer = store.decide_now(&asks, Now::StoreClock).remove(0).unwrap();
             answer.joint().outcome == Outcome::Allow

@@ -78,7 +78,9 @@ fn who_cannot_be_served_in_time_is_told_at_once_and_charged_nothing() {
     assert_eq!(poll(&mut wait(&limiter, "a", 59)), Poll::Ready(Err(WaitError::TooLate)));
     assert!(poll(&mut wait(&limiter, "a", 60)).is_pending());
     assert!(matches!(
-        poll(&mut (Box::pin(limiter.until_n_ready("a", 2, Duration::from_secs(600))) as Waiting<'_>)),
+        poll(
+            &mut (Box::pin(limiter.until_n_ready("a", 2, Duration::from_secs(600))) as Waiting<'_>)
+        ),
         Poll::Ready(Err(WaitError::Never(_)))
     ));
     let (_, queue) = self::limiter("1/s burst 4 leaky-queue");

@@ -1,7 +1,10 @@
 //! Refuses the fields whose behaviour is not there yet, by name. Parsed and ignored, they would promise what does not happen.
 
 use super::{Problems, Spanned};
-use crate::policy::{file::{LimitFile, PolicyFile}, lint::Code};
+use crate::policy::{
+    file::{LimitFile, PolicyFile},
+    lint::Code,
+};
 
 type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
 
@@ -44,7 +47,11 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
     if let Some(address) = &identity.address
         && address.get_ref().as_str() != Some("peer")
     {
-        problems.add(Code::NotYet, address.span(), "this source of `address` is not in this version: only `peer` is");
+        problems.add(
+            Code::NotYet,
+            address.span(),
+            "this source of `address` is not in this version: only `peer` is",
+        );
     }
     for policy in &file.policy {
         let policy = policy.get_ref();
@@ -63,7 +70,7 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
             ],
             problems,
         );
-        let alone = policy.limits.iter().flat_map(|limits| limits.get_ref());
+        let alone = policy.limits.iter().flat_map(Spanned::get_ref);
         let planned = policy.plans.iter().flat_map(|plans| plans.get_ref().values().flatten());
         for limit in alone.chain(planned) {
             if let LimitFile::Table(table) = limit.get_ref() {
@@ -76,7 +83,11 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
 fn refuse_all(fields: &[Later<'_>], problems: &mut Problems<'_>) {
     for (name, value) in fields {
         if let Some(value) = value {
-            problems.add(Code::NotYet, value.span(), format!("`{name}` is not in this version: leave it out"));
+            problems.add(
+                Code::NotYet,
+                value.span(),
+                format!("`{name}` is not in this version: leave it out"),
+            );
         }
     }
 }

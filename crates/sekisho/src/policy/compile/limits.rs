@@ -26,10 +26,18 @@ pub(super) fn compile(table: &PolicyTable, problems: &mut Problems<'_>) -> PlanS
     match (&table.limits, &table.plans) {
         (Some(limits), None) => {
             if let Some(plan) = &table.plan {
-                problems.add(Code::Plan, plan.span(), "`plan` chooses among `[policy.plans]`, and there are none");
+                problems.add(
+                    Code::Plan,
+                    plan.span(),
+                    "`plan` chooses among `[policy.plans]`, and there are none",
+                );
             }
             if limits.get_ref().is_empty() {
-                problems.add(Code::NoLimit, limits.span(), "a policy has at least one limit; `unlimited` is one that only counts");
+                problems.add(
+                    Code::NoLimit,
+                    limits.span(),
+                    "a policy has at least one limit; `unlimited` is one that only counts",
+                );
             }
             PlanSpec::Same(list(name, limits.get_ref(), &mut kinds, problems))
         }
@@ -39,7 +47,11 @@ pub(super) fn compile(table: &PolicyTable, problems: &mut Problems<'_>) -> PlanS
             PlanSpec::Same(Vec::new())
         }
         (None, None) => {
-            problems.add(Code::NoLimit, table.name.span(), "this policy has neither `limits` nor `plans`");
+            problems.add(
+                Code::NoLimit,
+                table.name.span(),
+                "this policy has neither `limits` nor `plans`",
+            );
             PlanSpec::Same(Vec::new())
         }
     }
@@ -55,7 +67,9 @@ fn by_plan(
     let mut compiled = Vec::new();
     for (plan, limits) in plans.get_ref() {
         if !is_name(plan) || limits.is_empty() {
-            let message = format!("plan `{plan}`: a name has 1 to 64 letters, digits, `-`, `_` or `.`, and a plan at least one limit");
+            let message = format!(
+                "plan `{plan}`: a name has 1 to 64 letters, digits, `-`, `_` or `.`, and a plan at least one limit"
+            );
             problems.add(Code::Plan, plans.span(), message);
         }
         compiled.push((plan.clone(), list(name, limits, kinds, problems)));
@@ -106,17 +120,25 @@ fn list(
             problems.add(Code::UnknownZone, file.span(), format!("there is no time zone `{zone}`"));
         }
         if explicit.is_some_and(|id| !is_name(id)) {
-            problems.add(Code::Name, file.span(), "an id has 1 to 64 letters, digits, `-`, `_` or `.`");
+            problems.add(
+                Code::Name,
+                file.span(),
+                "an id has 1 to 64 letters, digits, `-`, `_` or `.`",
+            );
         }
         let id = explicit.map_or_else(|| default_id(&limit), str::to_owned);
         if compiled.iter().any(|other| other.scope.limit() == id) {
-            let message = format!("another limit of this policy has the id `{id}`: give one of them its own, `{{ id = \"…\", rate = \"{text}\" }}`");
+            let message = format!(
+                "another limit of this policy has the id `{id}`: give one of them its own, `{{ id = \"…\", rate = \"{text}\" }}`"
+            );
             problems.add(Code::SameId, file.span(), message);
         }
         if let Some(of) = limit.as_metered() {
             let kind = (of.algorithm(), *of.period());
             if *kinds.entry(id.clone()).or_insert(kind) != kind {
-                let message = format!("another plan's limit `{id}` has another period or algorithm: give one of them its own id");
+                let message = format!(
+                    "another plan's limit `{id}` has another period or algorithm: give one of them its own id"
+                );
                 problems.add(Code::PlanIds, file.span(), message);
             }
         }
@@ -124,7 +146,11 @@ fn list(
     }
     let alone = compiled.len() == 1;
     for limit in &mut compiled {
-        limit.name = if alone { Arc::from(policy) } else { format!("{policy}-{}", limit.scope.limit()).into() };
+        limit.name = if alone {
+            Arc::from(policy)
+        } else {
+            format!("{policy}-{}", limit.scope.limit()).into()
+        };
     }
     compiled
 }

@@ -45,7 +45,10 @@ impl<'a> Problems<'a> {
     fn field(&self, span: &Range<usize>) -> String {
         let holds = |field: &Range<usize>| field.start <= span.start && span.end <= field.end;
         let holding = self.fields.iter().filter(|(field, _)| holds(field) && !span.is_empty());
-        holding.min_by_key(|(field, path)| (field.len(), usize::MAX - path.len())).map(|(_, path)| path.clone()).unwrap_or_default()
+        holding
+            .min_by_key(|(field, path)| (field.len(), usize::MAX - path.len()))
+            .map(|(_, path)| path.clone())
+            .unwrap_or_default()
     }
 
     /// Returns the errors and the warnings, each in the file's order.

@@ -1,0 +1,9 @@
+//! The store beside its promises, on a real server. Without one these tests fail.
+#![expect(clippy::unwrap_used, reason = "a test may end early")]
+
+mod agree;
+mod concurrent;
+mod conformance;
+mod outage;
+mod refused;
+mod support;

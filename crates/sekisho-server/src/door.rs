@@ -1,0 +1,147 @@
+//! The doors of the HTTP listener: which path leads where, and what they all share.
+
+pub(crate) mod auth;
+pub(crate) mod body;
+pub mod check;
+pub(crate) mod listener;
+pub mod openapi;
+pub(crate) mod patience;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use sekisho::{Asked, Decision, Direct, Limiter, Mode};
+use sekisho_http::Profile;
+
+use crate::{
+    limits::Limits,
+    metrics::{Door, Metrics},
+    reply::{self, Reply},
+};
+
+/// The doors, and what they decide with.
+#[derive(Debug)]
+pub(crate) struct Doors {
+    pub(crate) limiter: Arc<Limiter>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) limits: Limits,
+}
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route<'a> {
+    /// Forward-auth; the original request's path is what is left of ours.
+    Auth(Profile, &'a str),
+    Check,
+    OpenApi,
+    Health,
+    Nowhere,
+}
+
+impl<'a> Route<'a> {
+    fn of(path: &'a str) -> Self {
+        if let Some(rest) = under(path, "/auth") {
+            return Self::Auth(Profile::Standard, rest);
+        }
+        if let Some(rest) = under(path, "/auth403") {
+            return Self::Auth(Profile::Nginx, rest);
+        }
+        match path {
+            "/v1/check" => Self::Check,
+            "/v1/openapi.json" => Self::OpenApi,
+            "/healthz" => Self::Health,
+            _ => Self::Nowhere,
+        }
+    }
+
+    const fn door(self) -> Door {
+        match self {
+            Self::Auth(Profile::Standard, _) => Door::Auth,
+            Self::Auth(Profile::Nginx, _) => Door::Auth403,
+            Self::Check => Door::Check,
+            Self::OpenApi | Self::Health | Self::Nowhere => Door::Other,
+        }
+    }
+}
+
+/// Returns what follows `prefix`, `/` when nothing does; `None` when the path is not `prefix` and not under it.
+fn under<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
+    match path.strip_prefix(prefix)? {
+        "" => Some("/"),
+        rest => rest.starts_with('/').then_some(rest),
+    }
+}
+
+impl listener::Handle for Doors {
+    async fn handle(&self, peer: SocketAddr, request: Request<Incoming>) -> Reply {
+        let (parts, body) = request.into_parts();
+        let route = Route::of(parts.uri.path());
+        let reply = match route {
+            // Whatever the method: it is the original request's.
+            Route::Auth(profile, path) => auth::answer(self, &parts, (profile, path), peer.ip()),
+            Route::Check if parts.method != Method::POST => reply::wrong_method("POST"),
+            Route::Check => check::answer(self, &parts, body).await,
+            Route::OpenApi | Route::Health if !is_read(&parts.method) => reply::wrong_method("GET, HEAD"),
+            Route::OpenApi => reply::content("application/json", openapi::OPENAPI),
+            Route::Health => reply::text(StatusCode::OK, "ok"),
+            Route::Nowhere => reply::not_found(),
+        };
+        self.metrics.answered(route.door(), reply.status());
+        reply
+    }
+}
+
+pub(crate) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+impl Doors {
+    /// Decides a request under the policies, and counts the decision.
+    pub(crate) fn decide(&self, door: Door, request: &sekisho::Request<'_>, asked: Asked<'_>) -> Decision {
+        self.counted(door, || self.limiter.decide_now(request, asked))
+    }
+
+    /// Decides limits that the caller names, and counts the decision.
+    pub(crate) fn decide_direct(&self, door: Door, direct: &Direct<'_>, mode: Mode) -> Decision {
+        self.counted(door, || self.limiter.decide_direct_now(direct, mode))
+    }
+
+    fn counted(&self, door: Door, decide: impl FnOnce() -> Decision) -> Decision {
+        let clock = self.limiter.store().clock();
+        let begin = clock.now();
+        let decision = decide();
+        self.metrics.decided(door, &decision, clock.now().since(begin));
+        decision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_segments_lead_to_forward_auth() {
+        let standard = |path| Route::Auth(Profile::Standard, path);
+        let nginx = |path| Route::Auth(Profile::Nginx, path);
+        for (path, route) in [
+            ("/auth", standard("/")),
+            ("/auth/", standard("/")),
+            ("/auth/v1/x", standard("/v1/x")),
+            ("/auth//v1", standard("//v1")),
+            ("/auth/auth403", standard("/auth403")),
+            ("/auth403", nginx("/")),
+            ("/auth403/v1/", nginx("/v1/")),
+            ("/authx", Route::Nowhere),
+            ("/auth403x", Route::Nowhere),
+            ("/auth%2fx", Route::Nowhere),
+            ("//auth", Route::Nowhere),
+            ("/Auth", Route::Nowhere),
+            ("", Route::Nowhere),
+            ("/v1/check", Route::Check),
+            ("/v1/check/", Route::Nowhere),
+        ] {
+            assert_eq!(Route::of(path), route, "{path}");
+        }
+    }
+}

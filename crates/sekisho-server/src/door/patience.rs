@@ -1,0 +1,170 @@
+//! A socket that waits for its peer, but not for ever.
+//!
+//! A peer that sends a byte a second, or nothing at all, would otherwise hold its place as long as it likes. The deadline
+//! depends on what is waited for, which the socket alone does not know: the service says when it begins and ends a request.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering::Relaxed},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Sleep, sleep},
+};
+
+use crate::limits::Limits;
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// A head is on its way. A connection begins like this, since a peer that connects has something to say.
+    Head,
+    /// A request is being answered; who answers bounds the time.
+    Busy,
+    /// Nothing is on its way.
+    Idle,
+}
+
+/// What the socket and the service of one connection both know of it.
+#[derive(Debug, Default)]
+pub(crate) struct Progress(AtomicU8);
+
+impl Progress {
+    /// Says that a head has been read.
+    pub(crate) fn begin(&self) {
+        self.0.store(1, Relaxed);
+    }
+
+    /// Says that an answer has been made.
+    pub(crate) fn end(&self) {
+        self.0.store(2, Relaxed);
+    }
+
+    fn phase(&self) -> Phase {
+        match self.0.load(Relaxed) {
+            0 => Phase::Head,
+            1 => Phase::Busy,
+            _ => Phase::Idle,
+        }
+    }
+
+    fn head(&self) {
+        self.0.store(0, Relaxed);
+    }
+}
+
+/// A socket with deadlines.
+#[derive(Debug)]
+pub(crate) struct Patient<S> {
+    socket: S,
+    progress: Arc<Progress>,
+    limits: Limits,
+    reading: Pin<Box<Sleep>>,
+    /// What `reading` counts down for; `None` when it has to be wound up again.
+    armed: Option<Phase>,
+    /// Counts down while the peer leaves an answer unread.
+    writing: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    pub(crate) fn new(socket: S, progress: Arc<Progress>, limits: Limits) -> Self {
+        // Wound up at once, so that it counts from the connection's beginning.
+        let reading = Box::pin(sleep(limits.header_timeout));
+        Self { socket, progress, limits, reading, armed: Some(Phase::Head), writing: None }
+    }
+
+    /// Is ready with an error once the peer has been waited for too long.
+    fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let phase = self.progress.phase();
+        let patience = match phase {
+            Phase::Head => self.limits.header_timeout,
+            Phase::Idle => self.limits.idle_timeout,
+            Phase::Busy => {
+                self.armed = None;
+                return Poll::Pending;
+            }
+        };
+        if self.armed != Some(phase) {
+            self.reading.set(sleep(patience));
+            self.armed = Some(phase);
+        }
+        ready!(self.reading.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Passes on what became of a write, or an error once the peer has taken nothing for too long.
+    fn poll_written<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.writing = None;
+            return written;
+        }
+        let patience: Duration = self.limits.write_timeout;
+        let writing = self.writing.get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(writing.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.socket).poll_read(context, buffer);
+        if read.is_pending() {
+            return self.poll_patience(context);
+        }
+        // Only the first byte counts: a peer that sends one byte after another gains nothing by it.
+        if self.progress.phase() == Phase::Idle {
+            self.progress.head();
+            self.armed = None;
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.poll_written(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
+        self.poll_written(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(context);
+        self.poll_written(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.socket).poll_shutdown(context);
+        self.poll_written(context, shut)
+    }
+}
