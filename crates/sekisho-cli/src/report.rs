@@ -32,6 +32,17 @@ impl Report {
         Self::new(Kind::Failed, message)
     }
 
+    /// The same with all that lies behind the error.
+    pub(crate) fn caused(error: &dyn std::error::Error) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        Self::failed(message)
+    }
+
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -2,15 +2,15 @@
 --
 -- KEYS      Where the state of each charge lives. No key comes twice.
 -- ARGV[1]   Now, in whole microseconds since the epoch; '' for this server's clock.
--- ARGV[2]   '1' to charge what every limit admits, '0' to charge nothing.
--- ARGV[3]   '1' to bring back to now what lies after it (a clock was set back), '0' to leave it (a trace's late stamp).
--- ARGV[4]   The shortest expiry, in milliseconds, at least 1.
--- ARGV[5…]  Six words for each key:
+-- ARGV[2]   '1' to bring back to now what lies after it (a clock was set back), '0' to leave it (a trace's late stamp).
+-- ARGV[3]   The shortest expiry, in milliseconds, at least 1.
+-- ARGV[4…]  Six words for each key:
 --             bucket  amount  burst us  burst rest  cost us  cost rest
 --             window  amount  period us  cost  0  0
---           A bucket's burst and cost are the time that so many units take to come back.
+--           A bucket's burst and cost are the time that so many units take to come back. A cost of 0 looks: it is never
+--           refused and stores nothing, so to look at a whole request its costs are 0.
 --
--- Returns   now in microseconds, 1 if all was admitted and charged or else 0, then for each key its state as it was found,
+-- Returns   now in microseconds, 1 if all were admitted and charged or else 0, then for each key its state as it was found,
 --           '' where there was none. Who called makes the answer of these, with the arithmetic of the core.
 --
 -- A state is one string, written whole and always with an expiry:
@@ -127,23 +127,22 @@ if not now then
   local time = redis.call('TIME')
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local charges, repairs, shortest = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
+local repairs, shortest = ARGV[2] == '1', tonumber(ARGV[3])
 
 local states = #KEYS > 0 and redis.call('MGET', unpack(KEYS)) or {}
 local reply = { now, 0 }
-local all = {}
+local all, admitted = {}, true
 for i = 1, #KEYS do
-  local at = 5 + 6 * (i - 1)
+  local at = 4 + 6 * (i - 1)
   local charge = { algorithm = algorithms[ARGV[at]], amount = tonumber(ARGV[at + 1]) }
   for j = 1, 4 do charge[j] = tonumber(ARGV[at + 1 + j]) end
   charge.algorithm.read(charge, states[i], now, repairs)
-  -- A cost of 0 looks, and is never refused.
-  charges = charges and (charge.fits or not charge.costs)
+  admitted = admitted and (charge.fits or not charge.costs)
   all[i], reply[i + 2] = charge, states[i] or ''
 end
 
 for i, charge in ipairs(all) do
-  if charges and charge.costs then
+  if admitted and charge.costs then
     charge.algorithm.charge(charge)
     charge.changed = true
   end
@@ -155,5 +154,5 @@ for i, charge in ipairs(all) do
   end
 end
 
-reply[2] = charges and 1 or 0
+reply[2] = admitted and 1 or 0
 return reply

@@ -22,7 +22,7 @@ const TRACE_EXPIRY_MS: u64 = 600_000;
 pub(crate) struct Call<'a> {
     ask: &'a Ask<'a>,
     now: Option<Timestamp>,
-    /// Whether it is to be charged. What can never pass is not, nor is a look.
+    /// Whether it is to be charged. What can never pass is not, nor is a look: the script is told costs of 0.
     charges: bool,
     keys: Vec<String>,
     words: Vec<Words>,
@@ -69,7 +69,6 @@ impl<'a> Call<'a> {
 
     /// Returns the command: `EVALSHA` and the digest, or `EVAL` and the script.
     pub(crate) fn command(&self, verb: &str, script: &str) -> Cmd {
-        let flag = |on: bool| if on { "1" } else { "0" };
         // The clock of a trace is never set back. A look stores nothing.
         let repairs = self.now.is_none() && self.ask.mode != Mode::Look;
         let shortest = if self.now.is_some() { TRACE_EXPIRY_MS } else { 1 };
@@ -79,7 +78,7 @@ impl<'a> Call<'a> {
             Some(at) => command.arg(at.as_nanos() / state::US),
             None => command.arg(""),
         };
-        command.arg(flag(self.charges)).arg(flag(repairs)).arg(shortest);
+        command.arg(if repairs { "1" } else { "0" }).arg(shortest);
         for words in &self.words {
             command.arg(words.algorithm).arg(&words.numbers[..]);
         }

@@ -82,7 +82,9 @@ impl listener::Handle for Doors {
             Route::Auth(profile, path) => auth::answer(self, &parts, (profile, path), peer.ip()),
             Route::Check if parts.method != Method::POST => reply::wrong_method("POST"),
             Route::Check => check::answer(self, &parts, body).await,
-            Route::OpenApi | Route::Health if !is_read(&parts.method) => reply::wrong_method("GET, HEAD"),
+            Route::OpenApi | Route::Health if !is_read(&parts.method) => {
+                reply::wrong_method("GET, HEAD")
+            }
             Route::OpenApi => reply::content("application/json", openapi::OPENAPI),
             Route::Health => reply::text(StatusCode::OK, "ok"),
             Route::Nowhere => reply::not_found(),
@@ -98,7 +100,12 @@ pub(crate) fn is_read(method: &Method) -> bool {
 
 impl Doors {
     /// Decides a request under the policies, and counts the decision.
-    pub(crate) fn decide(&self, door: Door, request: &sekisho::Request<'_>, asked: Asked<'_>) -> Decision {
+    pub(crate) fn decide(
+        &self,
+        door: Door,
+        request: &sekisho::Request<'_>,
+        asked: Asked<'_>,
+    ) -> Decision {
         self.counted(door, || self.limiter.decide_now(request, asked))
     }
 

@@ -16,7 +16,7 @@ pub const BODY_DISCARD_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time that a connection may be idle between requests. Longer than the pools of the usual proxies keep theirs (nginx
 /// 60 s, Traefik 90 s, Caddy 120 s), so that the proxy closes first and no request meets a closing connection.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+pub const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
 /// The time for which a peer may leave an answer unread.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most connections of one listener. More wait in the system's queue.

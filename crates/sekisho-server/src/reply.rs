@@ -35,7 +35,8 @@ pub(crate) fn last_problem(status: StatusCode, detail: &str) -> Reply {
 
 /// Returns the answer to a method that a path does not have.
 pub(crate) fn wrong_method(allowed: &'static str) -> Reply {
-    let mut reply = problem(StatusCode::METHOD_NOT_ALLOWED, format!("this path has only {allowed}"));
+    let mut reply =
+        problem(StatusCode::METHOD_NOT_ALLOWED, format!("this path has only {allowed}"));
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     reply
 }

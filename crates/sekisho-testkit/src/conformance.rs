@@ -41,7 +41,9 @@ pub use self::{
     parallel::{Parallel, Runtime, ThisThread, block_on, run_parallel},
     steps::{Expected, Numbers, Step},
     text::{Text, run_text},
-    trace::{MostIn, Need, Report, Trace, run_all, run_trace, run_trace_on_core, run_trace_on_model},
+    trace::{
+        MostIn, Need, Report, Trace, run_all, run_trace, run_trace_on_core, run_trace_on_model,
+    },
 };
 
 /// One case: a fault that others have had, turned into checks.

@@ -11,11 +11,12 @@ const SECOND: u64 = 1_000_000;
 const DECISIONS: usize = 1_500;
 
 /// Limits of which every two share a state, so that the numbers change under way.
-const LIMITS: [(&str, [&str; 3]); 7] = [
+const LIMITS: [(&str, [&str; 3]); 8] = [
     ("seven", ["7/min", "11/min burst 3", "60/min burst 100"]),
     ("fast", ["999999/s", "3000000000/s", "1/s burst 5"]),
     ("tiny", ["3/10us", "7/10us burst 2", "1/10us"]),
     ("slow", ["1/day burst 4", "1000000/day", "9/day"]),
+    ("ages", ["1/3650day burst 9", "7/3650day burst 63", "3/3650day burst 20"]),
     ("huge", ["2251799813685248/s", "2251799813685247/s burst 5", "1/s"]),
     ("minute", ["10/min fixed-window", "3/min fixed-window", "1000/min fixed-window"]),
     ("odd", ["5/7us fixed-window", "2251799813685248/7us fixed-window", "2/7us fixed-window"]),
@@ -87,7 +88,7 @@ async fn trace(seed: u64) -> BTreeMap<&'static str, usize> {
 
 #[tokio::test]
 async fn random_traces_are_answered_as_in_memory() {
-    let mut outcomes = BTreeMap::new();
+    let mut outcomes = BTreeMap::<_, usize>::new();
     for seed in 1..=4 {
         for (outcome, times) in trace(seed).await {
             *outcomes.entry(outcome).or_default() += times;
@@ -96,5 +97,26 @@ async fn random_traces_are_answered_as_in_memory() {
     // Neither half of what is asked is left out.
     for outcome in [Outcome::Allow, Outcome::Deny, Outcome::Never] {
         assert!(outcomes[outcome.as_str()] > 300, "{outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_states_are_what_other_versions_read() {
+    let pair = Pair::start();
+    let mut connection = pair.connection().await;
+    let at = 1_700_000_000 * SECOND;
+    for (limit, cost, wanted) in [
+        ("7/min", 1, "b 1700000008571428 4 7"),
+        ("7/min", 4, "b 1700000034285714 2 7"),
+        ("10/min fixed-window", 3, "w 1699999980000000 3"),
+    ] {
+        let counted = Counted::new(limit, &format!("{limit} {cost}"), "u");
+        pair.check(&counted, cost, at).await;
+        let key = format!("sk1:{{=u}}test:{}", format!("{limit} {cost}").replace(' ', "%20"));
+        let state: String = redis::cmd("GET").arg(&key).query_async(&mut connection).await.unwrap();
+        assert_eq!(state, wanted);
+        // A trace's time is not the server's, which would have it expire in a minute.
+        let left: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
+        assert!((500_000..=600_000).contains(&left), "{left}");
     }
 }

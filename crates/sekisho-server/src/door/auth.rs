@@ -15,7 +15,12 @@ use crate::{
 };
 
 /// Answers one request. Every answer is 200 or a refusal, never a redirect, which a proxy would pass on to the client.
-pub(crate) fn answer(doors: &Doors, parts: &Parts, (profile, path): (Profile, &str), peer: IpAddr) -> Reply {
+pub(crate) fn answer(
+    doors: &Doors,
+    parts: &Parts,
+    (profile, path): (Profile, &str),
+    peer: IpAddr,
+) -> Reply {
     let path = match CanonicalPath::parse(path) {
         Ok(path) => path,
         // nginx reads no other refusal, and to every proxy this one says that the request does not pass.

@@ -1,6 +1,6 @@
 //! A listening socket and its connections: bounded in number, in time and in what each may send.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc};
 
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -20,7 +20,11 @@ use crate::{
 /// Answers requests.
 pub(crate) trait Handle: Send + Sync + 'static {
     /// Answers one request of a peer.
-    fn handle(&self, peer: SocketAddr, request: Request<Incoming>) -> impl Future<Output = Reply> + Send;
+    fn handle(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Reply> + Send;
 }
 
 /// How far a listener has come.
@@ -39,48 +43,91 @@ pub(crate) enum Stage {
 pub(crate) struct Listener {
     socket: TcpListener,
     limits: Limits,
-    stage: watch::Sender<Stage>,
 }
 
 impl Listener {
-    pub(crate) fn new(socket: TcpListener, limits: Limits) -> Self {
-        Self { socket, limits, stage: watch::Sender::new(Stage::Serving) }
+    pub(crate) const fn new(socket: TcpListener, limits: Limits) -> Self {
+        Self { socket, limits }
     }
 
     /// Accepts connections until `stop`, then finishes what runs within the time that the limits allow.
-    pub(crate) async fn run(self, handler: Arc<impl Handle>, stop: impl Future<Output = ()>) {
-        let Self { socket, limits, stage } = self;
-        let most = limits.connections.clamp(1, Semaphore::MAX_PERMITS);
-        let places = Arc::new(Semaphore::new(most));
-        let server = server(&limits);
-        let accept = async {
+    pub(crate) async fn run(self, handler: impl Handle, stop: impl Future<Output = ()>) {
+        let Self { socket, limits } = self;
+        let most = u32::try_from(limits.connections).unwrap_or(u32::MAX).max(1);
+        let places = Arc::new(Semaphore::new(most as usize));
+        let stage = watch::Sender::new(Stage::Serving);
+        let served = Arc::new(Served { server: server(&limits), limits, handler });
+        let accept_all = async {
             loop {
                 // The place comes first: what has none waits in the system's queue and costs nothing here.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
                 let Some((stream, peer)) = accept(&socket).await else { continue };
-                let connection = connection((server.clone(), limits), stream, peer, Arc::clone(&handler));
-                let stages = stage.subscribe();
+                let (served, stages) = (Arc::clone(&served), stage.subscribe());
                 let _running = tokio::spawn(async move {
-                    finish(connection, stages).await;
+                    served.connection(stream, peer, stages).await;
                     drop(place);
                 });
             }
         };
         tokio::select! {
-            () = accept => {}
+            () = accept_all => {}
             () = stop => {}
         }
         drop(socket);
-        drain(&stage, &places, (most, limits.drain_timeout)).await;
+        // All places are free again once the last connection has ended.
+        let _before = stage.send_replace(Stage::Draining);
+        if timeout(limits.drain_timeout, places.acquire_many(most)).await.is_err() {
+            let _before = stage.send_replace(Stage::Cut);
+            let _ended = places.acquire_many(most).await;
+        }
     }
 }
 
-type Connection<F> = http1::Connection<TokioIo<Patient<TcpStream>>, F>;
+/// What all connections of a listener share.
+#[derive(Debug)]
+struct Served<H> {
+    server: http1::Builder,
+    limits: Limits,
+    handler: H,
+}
+
+impl<H: Handle> Served<H> {
+    /// Answers what comes over one connection until either side ends it.
+    async fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        mut stages: watch::Receiver<Stage>,
+    ) {
+        let progress = Arc::new(Progress::default());
+        let socket = TokioIo::new(Patient::new(stream, Arc::clone(&progress), self.limits));
+        let service = service_fn(|request| {
+            let (served, progress) = (Arc::clone(&self), Arc::clone(&progress));
+            async move {
+                progress.begin();
+                let reply = served.handler.handle(peer, request).await;
+                progress.end();
+                Ok::<_, Infallible>(reply)
+            }
+        });
+        let mut connection = pin!(self.server.serve_connection(socket, service));
+        // How a connection ends is its peer's business: an error here is a peer that left, lied or was too slow.
+        tokio::select! {
+            biased;
+            _ended = connection.as_mut() => return,
+            _stage = stages.wait_for(|stage| *stage >= Stage::Draining) => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        tokio::select! {
+            _ended = connection => {}
+            _stage = stages.wait_for(|stage| *stage >= Stage::Cut) => {}
+        }
+    }
+}
 
 fn server(limits: &Limits) -> http1::Builder {
     let mut server = http1::Builder::new();
     server
-        .pipeline_flush(true)
         .max_header_size(limits.header_bytes)
         // hyper takes no less; a longer head does not fit and is refused like one that is too large.
         .max_buf_size(limits.header_bytes.max(8 * 1024));
@@ -100,31 +147,12 @@ async fn accept(socket: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
             stream.set_nodelay(true).ok()?;
             Some((stream, peer))
         }
-        Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) => None,
+        Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) => {
+            None
+        }
         Err(_) => {
             sleep(ACCEPT_PAUSE).await;
             None
         }
     }
 }
-
-fn connection(
-    (server, limits): (http1::Builder, Limits),
-    stream: TcpStream,
-    peer: SocketAddr,
-    handler: Arc<impl Handle>,
-) -> Connection<impl hyper::service::HttpService<Incoming, ResBody = http_body_util::Full<bytes::Bytes>>> {
-    let progress = Arc::new(Progress::default());
-    let socket = TokioIo::new(Patient::new(stream, Arc::clone(&progress), limits));
-    let service = service_fn(move |request| {
-        let (handler, progress) = (Arc::clone(&handler), Arc::clone(&progress));
-        async move {
-            progress.begin();
-            let reply = handler.handle(peer, request).await;
-            progress.end();
-            Ok::<_, Infallible>(reply)
-        }
-    });
-    server.serve_connection(socket, service)
-}
-

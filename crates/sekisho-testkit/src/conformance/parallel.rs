@@ -2,7 +2,10 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, Barrier, atomic::{AtomicU64, Ordering::SeqCst}},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
 };
@@ -78,24 +81,27 @@ pub fn run_parallel<S: Store>(
     (case, parallel): (&str, &Parallel),
     runtime: &impl Runtime,
 ) -> Result<(), Failure> {
-    let fail = |what: String| Failure::new(format_args!("{case} parallel ({})", parallel.name), what);
+    let fail =
+        |what: String| Failure::new(format_args!("{case} parallel ({})", parallel.name), what);
     let meeting = Meeting::new(case, parallel).map_err(&fail)?;
     let (passed, barrier) = (AtomicU64::new(0), Barrier::new(parallel.threads + 1));
+    let meet = || {
+        for round in 0..parallel.rounds {
+            let _all_are_here = barrier.wait();
+            let admitted = runtime.run(meeting.ask(store, round, 1)) == Ok(true);
+            let _before = passed.fetch_add(u64::from(admitted), SeqCst);
+            let _all_are_done = barrier.wait();
+        }
+    };
     thread::scope(|scope| {
         for _ in 0..parallel.threads {
-            scope.spawn(|| {
-                for round in 0..parallel.rounds {
-                    let _all_are_here = barrier.wait();
-                    if runtime.run(meeting.ask(store, round, 1)) == Ok(true) {
-                        let _before = passed.fetch_add(1, SeqCst);
-                    }
-                    let _all_are_done = barrier.wait();
-                }
-            });
+            scope.spawn(meet);
         }
         let mut wrong = None;
         for round in 0..parallel.rounds {
-            if parallel.primed > 0 && runtime.run(meeting.ask(store, round, parallel.primed)) != Ok(true) {
+            if parallel.primed > 0
+                && runtime.run(meeting.ask(store, round, parallel.primed)) != Ok(true)
+            {
                 wrong.get_or_insert_with(|| format!("round {round}: it cannot be primed"));
             }
             let _go = barrier.wait();
@@ -103,7 +109,9 @@ pub fn run_parallel<S: Store>(
             let passed = passed.swap(0, SeqCst);
             if passed != parallel.admitted {
                 let wanted = parallel.admitted;
-                wrong.get_or_insert_with(|| format!("round {round}: wanted {wanted}, {passed} passed"));
+                wrong.get_or_insert_with(|| {
+                    format!("round {round}: wanted {wanted}, {passed} passed")
+                });
             }
         }
         wrong.map_or(Ok(()), |what| Err(fail(what)))
@@ -121,14 +129,16 @@ impl Meeting {
             let limit = text.parse().map_err(|error| format!("`{text}`: {error}"))?;
             Ok((limit, Scope::new(&format!("{case}-{}", parallel.name), &index.to_string())))
         };
-        let limits = parallel.limits.iter().enumerate().map(limit).collect::<Result<_, String>>()?;
+        let limits =
+            parallel.limits.iter().enumerate().map(limit).collect::<Result<_, String>>()?;
         Ok(Self { limits, seed: Seed::from_bytes([7; 16]) })
     }
 
     async fn ask<S: Store>(&self, store: &S, round: u64, cost: u64) -> Result<bool, String> {
         let key = Key::plain(&round.to_le_bytes(), &self.seed);
         let charge = |(limit, scope)| Charge { limit, scope, key: &key, cost };
-        let charges: Vec<_> = self.limits.iter().map(|(limit, scope)| charge((limit, scope))).collect();
+        let charges: Vec<_> =
+            self.limits.iter().map(|(limit, scope)| charge((limit, scope))).collect();
         let ask = Ask { charges: &charges, mode: Mode::Check };
         let answer = store.decide(&[ask], Now::StoreClock).await.pop();
         let answer = answer.ok_or("no answer")?.map_err(|error| error.to_string())?;

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, future};
 
 use sekisho::{
-    Algorithm, Ask, Charge, Joint, Key, Limit, Mode, Now, Outcome, Period, Scope, Seed, Span, Store,
-    Timestamp, Verdict, Zones,
+    Algorithm, Ask, Charge, Joint, Key, Limit, Mode, Now, Outcome, Period, Scope, Seed, Span,
+    Store, Timestamp, Verdict, Zones,
     core::{Slot, State, decide},
 };
 
@@ -52,7 +52,12 @@ impl<S: Store> Subject for InStore<'_, S> {
     async fn ask(&mut self, step: &Step, at: Timestamp) -> Result<Seen, String> {
         let key = Key::plain(step.key.as_bytes(), &self.seed);
         let charges: Vec<Charge<'_>> = (self.limits.iter().zip(&self.scopes).enumerate())
-            .map(|(index, (limit, scope))| Charge { limit, scope, key: &key, cost: step.cost(index) })
+            .map(|(index, (limit, scope))| Charge {
+                limit,
+                scope,
+                key: &key,
+                cost: step.cost(index),
+            })
             .collect();
         let ask = Ask { charges: &charges, mode: step.mode };
         let mut answers = self.store.decide(&[ask], Now::At(at)).await;
@@ -92,7 +97,13 @@ impl<'a> InCore<'a> {
     }
 
     /// A denied request passes after its wait, alone, and not a nanosecond before.
-    fn is_honest(&self, states: &[State], step: &Step, wait: Span, at: Timestamp) -> Result<(), String> {
+    fn is_honest(
+        &self,
+        states: &[State],
+        step: &Step,
+        wait: Span,
+        at: Timestamp,
+    ) -> Result<(), String> {
         let due = at.as_nanos().saturating_add(wait.as_nanos());
         if due > Timestamp::MAX.as_nanos() {
             return Ok(());
@@ -205,7 +216,8 @@ impl Subject for InModel {
         let answer = key.call(at.as_nanos(), &costs, mode);
         let (outcome, delay) = (outcome(answer.outcome), Span::from_nanos(answer.delay));
         let joint = Joint { outcome, binding: answer.binding, delay };
-        let verdicts = self.limits.iter().zip(&answer.answers).map(|(limit, answer)| verdict(limit, answer));
+        let verdicts =
+            self.limits.iter().zip(&answer.answers).map(|(limit, answer)| verdict(limit, answer));
         future::ready(Ok(Seen { joint, verdicts: verdicts.collect() }))
     }
 }

@@ -31,13 +31,18 @@ pub fn run_text(case: &str, text: &Text) -> Result<(), Failure> {
             if printed != *canonical || !text.refused.is_empty() {
                 return fail(format!("wanted `{canonical}`, got `{printed}`"));
             }
-            if again != Ok(limit) { fail(format!("`{printed}` is read as {again:?}")) } else { Ok(()) }
+            if again == Ok(limit) {
+                return Ok(());
+            }
+            fail(format!("`{printed}` is read as {again:?}"))
         }
         (Err(error), None) => {
             let said = error.to_string();
             match text.refused.iter().find(|word| !said.contains(word.as_str())) {
                 Some(word) => fail(format!("`{word}` is not in `{said}`")),
-                None if text.refused.is_empty() => fail("it says neither form nor refusal".to_owned()),
+                None if text.refused.is_empty() => {
+                    fail("it says neither form nor refusal".to_owned())
+                }
                 None => Ok(()),
             }
         }

@@ -4,7 +4,7 @@ mod judge;
 
 use std::{collections::BTreeSet, fmt};
 
-use sekisho::{Limit, Mode, Period, Span, Store, Timestamp};
+use sekisho::{Limit, Store};
 use serde::Deserialize;
 
 use super::{
@@ -140,8 +140,9 @@ impl Trace {
     /// Returns whether it has a stamp or a period that is no whole number of microseconds.
     #[cfg(test)]
     pub(super) fn is_below_a_microsecond(&self) -> bool {
+        use sekisho::{Metered, Mode, Period};
         let fine = |ns: u64| !ns.is_multiple_of(1_000);
-        let period = |limit: &Limit| match limit.as_metered().map(sekisho::Metered::period) {
+        let period = |limit: &Limit| match limit.as_metered().map(Metered::period) {
             Some(Period::Fixed(ns)) => fine(ns.get()),
             _ => false,
         };
@@ -193,7 +194,9 @@ async fn walk(trace: &Trace, mut subject: impl Subject) -> Result<(), Failure> {
                 Failure::new(trace, format_args!("`{}` at {}: {why}", step.text, written(at)))
             })?;
         }
-        judge.end(step).map_err(|why| Failure::new(trace, format_args!("`{}`: {why}", step.text)))?;
+        judge
+            .end(step)
+            .map_err(|why| Failure::new(trace, format_args!("`{}`: {why}", step.text)))?;
     }
     judge.finish().map_err(|why| Failure::new(trace, why))
 }

@@ -73,7 +73,9 @@ impl RequestStep {
         for number in 0..self.count {
             let decision = self.send(limiter, number)?;
             *rulings.entry(decision.ruling.as_str().to_owned()).or_insert(0) += 1;
-            keys.extend(decision.parts.iter().map(|part| (part.policy.to_string(), part.key.to_string())));
+            keys.extend(
+                decision.parts.iter().map(|part| (part.policy.to_string(), part.key.to_string())),
+            );
             last = Some(decision);
         }
         if rulings != self.expect {
@@ -91,7 +93,8 @@ impl RequestStep {
         let path = with(&self.path);
         let path = CanonicalPath::parse(&path).map_err(|error| format!("`{path}`: {error}"))?;
         let peer = self.peer.as_ref().map(with);
-        let client = peer.as_ref().map(|peer| peer.parse().map_err(|_| format!("`{peer}`: no address")));
+        let client =
+            peer.as_ref().map(|peer| peer.parse().map_err(|_| format!("`{peer}`: no address")));
         let headers: Vec<(String, String)> =
             self.headers.iter().map(|(name, value)| (name.clone(), with(value))).collect();
         let query = self.query.as_ref().map(with);
@@ -117,7 +120,8 @@ impl RequestStep {
         if wanted.is_some() && wanted != retry {
             return Err(format!("wanted a wait of {wanted:?}, got {retry:?}"));
         }
-        let by = binding.map(|part| &part.name).or(last.refused_by.as_ref()).map(ToString::to_string);
+        let by =
+            binding.map(|part| &part.name).or(last.refused_by.as_ref()).map(ToString::to_string);
         if self.by.is_some() && self.by != by {
             return Err(format!("wanted it to be by {:?}, got {by:?}", self.by));
         }

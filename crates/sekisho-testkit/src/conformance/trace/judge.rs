@@ -50,18 +50,19 @@ impl<'a> Judge<'a> {
             return Ok(());
         };
         let passed = self.pattern.bytes().filter(|letter| *letter == b'A').count() as u64;
-        same("admitted", *admitted, passed)?;
+        same("admitted", admitted, &passed)?;
         if let Some(pattern) = pattern {
             same("the pattern", pattern, &self.pattern)?;
         }
-        most_remaining.map_or(Ok(()), |most| same("the most remaining", Some(most), self.most_remaining))
+        most_remaining
+            .map_or(Ok(()), |most| same("the most remaining", &Some(most), &self.most_remaining))
     }
 
     pub(super) fn finish(&mut self) -> Result<(), String> {
         let Some(most_in) = &self.trace.most_in else { return Ok(()) };
         let window = span(&most_in.window)?;
         self.admissions.sort_unstable();
-        same("the most in a stretch", most_in.admitted, most(&self.admissions, window))?;
+        same("the most in a stretch", &most_in.admitted, &most(&self.admissions, window))?;
         promised(self.trace, most_in, window)
     }
 }
@@ -75,7 +76,9 @@ fn always(seen: &Seen) -> Result<(), String> {
         if remaining > capacity || remaining.is_some() != capacity.is_some() {
             return Err(format!("{remaining:?} left of {capacity:?}"));
         }
-        if denied != retry_after.is_some_and(|wait| !wait.is_zero()) || !denied && retry_after.is_some() {
+        if denied != retry_after.is_some_and(|wait| !wait.is_zero())
+            || !denied && retry_after.is_some()
+        {
             return Err(format!("{:?} with a wait of {retry_after:?}", verdict.outcome));
         }
         if seen.joint.outcome != Outcome::Allow && !delay.is_zero() {
@@ -87,7 +90,7 @@ fn always(seen: &Seen) -> Result<(), String> {
             (Outcome::Allow, Outcome::Allow) => Outcome::Allow,
         };
     }
-    same("the outcome of all limits together", worst, seen.joint.outcome)
+    same("the outcome of all limits together", &worst, &seen.joint.outcome)
 }
 
 fn binding(seen: &Seen) -> Result<&Verdict, String> {
@@ -95,21 +98,21 @@ fn binding(seen: &Seen) -> Result<&Verdict, String> {
 }
 
 fn each(outcome: Outcome, numbers: &Numbers, seen: &Seen, binding: &Verdict) -> Result<(), String> {
-    same("outcome", outcome, seen.joint.outcome)?;
+    same("outcome", &outcome, &seen.joint.outcome)?;
     if let Some(remaining) = numbers.remaining {
-        same("remaining", remaining, binding.remaining)?;
+        same("remaining", &remaining, &binding.remaining)?;
     }
     if let Some(retry) = numbers.retry {
-        same("retry", Some(retry), binding.retry_after)?;
+        same("retry", &Some(retry), &binding.retry_after)?;
     }
     if let Some(reset) = numbers.reset {
-        same("reset", reset, binding.reset_after)?;
+        same("reset", &reset, &binding.reset_after)?;
     }
     if let Some(delay) = numbers.delay {
-        same("delay", delay, seen.joint.delay)?;
+        same("delay", &delay, &seen.joint.delay)?;
     }
     if let Some(number) = numbers.binding {
-        same("the binding limit", number, seen.joint.binding + 1)?;
+        same("the binding limit", &number, &(seen.joint.binding + 1))?;
     }
     if let Some(left) = &numbers.left {
         let seen: Vec<u64> = seen.verdicts.iter().filter_map(|verdict| verdict.remaining).collect();
@@ -118,7 +121,7 @@ fn each(outcome: Outcome, numbers: &Numbers, seen: &Seen, binding: &Verdict) -> 
     Ok(())
 }
 
-fn same<T: PartialEq + fmt::Debug>(what: &str, wanted: T, seen: T) -> Result<(), String> {
+fn same<T: PartialEq + fmt::Debug>(what: &str, wanted: &T, seen: &T) -> Result<(), String> {
     if wanted == seen { Ok(()) } else { Err(format!("{what}: wanted {wanted:?}, got {seen:?}")) }
 }
 
@@ -143,15 +146,16 @@ fn promised(trace: &Trace, most_in: &MostIn, window: Span) -> Result<(), String>
     let [limit] = trace.limits.as_slice() else { return Ok(()) };
     let bound = limit.bound(window);
     if let Some(wanted) = most_in.bound {
-        same("the bound", Some(u128::from(wanted)), bound.half_open)?;
+        same("the bound", &Some(u128::from(wanted)), &bound.half_open)?;
     }
     if let Some(wanted) = most_in.bound_closed {
-        same("the bound of a closed stretch", Some(u128::from(wanted)), bound.closed)?;
+        same("the bound of a closed stretch", &Some(u128::from(wanted)), &bound.closed)?;
     }
     match bound.half_open {
-        Some(bound) if bound < u128::from(most_in.admitted) => {
-            Err(format!("{} were admitted, and the limit promises at most {bound}", most_in.admitted))
-        }
+        Some(bound) if bound < u128::from(most_in.admitted) => Err(format!(
+            "{} were admitted, and the limit promises at most {bound}",
+            most_in.admitted
+        )),
         _ => Ok(()),
     }
 }

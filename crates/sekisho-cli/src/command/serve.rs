@@ -1,0 +1,86 @@
+//! `sekisho serve`: the server, on the policies of a file or on a default one.
+
+use std::sync::Arc;
+
+use sekisho::{Limiter, PolicySet};
+use sekisho_server::{ServeOptions, Server};
+use tokio::{
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+};
+
+use crate::{
+    args::Serve,
+    command::{self, bound},
+    report::{Report, out},
+};
+
+/// What holds without a file.
+const DEFAULT: &str = "[[policy]]\nname = \"default\"\nkey = [\"ip\"]\nlimits = [\"60/min sliding-log\"]\n";
+
+pub(super) fn run(args: &Serve) -> Result<(), Report> {
+    let set = match &args.config {
+        Some(path) => command::policies(path)?,
+        None => PolicySet::parse(DEFAULT).map_err(Report::failed)?,
+    };
+    let limiter = Arc::new(Limiter::new(set));
+    let mut options = ServeOptions::new(Arc::clone(&limiter));
+    options.http = args.listen.or(options.http);
+    options.admin = args.admin.or(options.admin);
+    let runtime = Builder::new_multi_thread().enable_all().build().map_err(Report::failed)?;
+    runtime.block_on(async {
+        let stopped = stopped()?;
+        let server = Server::bind(options).await.map_err(|error| {
+            Report::caused(&error).hint("another program may listen there: choose an address with `--listen`, or stop that program")
+        })?;
+        announce(&limiter, &server)?;
+        server.run(stopped).await;
+        Ok(())
+    })
+}
+
+/// Returns a future that is ready when the program is told to stop.
+fn stopped() -> Result<impl Future<Output = ()>, Report> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Report::failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Report::failed)?;
+    Ok(async move {
+        std::future::poll_fn(|context| {
+            let told = terminate.poll_recv(context).is_ready() || interrupt.poll_recv(context).is_ready();
+            if told { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    })
+}
+
+/// Says what is limited, and how to see it.
+fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
+    out(|to| {
+        for policy in limiter.policies().policies() {
+            writeln!(to, "policy {}: {}, by {}", policy.name(), policy.match_in_words(), policy.key_in_words())?;
+            for (plan, limits) in policy.plans() {
+                let plan = if plan.is_empty() { String::new() } else { format!("plan {plan}: ") };
+                for limit in limits {
+                    let period = limit.limit().as_metered().map_or(sekisho::Span::from_secs(1), |of| of.period().longest());
+                    writeln!(to, "  {plan}{}: {}", limit.limit(), bound::in_words(limit.limit(), period))?;
+                }
+            }
+        }
+        for warning in limiter.policies().warnings() {
+            writeln!(to, "{warning}")?;
+        }
+        writeln!(to, "scope: process; counts are in this process's memory, and start anew with it")?;
+        if let Some(address) = server.http_address() {
+            writeln!(to, "listening on http://{address}; try")?;
+            writeln!(to, "  curl -i http://{address}/auth")?;
+            writeln!(to, "  curl -i http://{address}/auth/v1/users?page=2")?;
+            writeln!(
+                to,
+                "  curl -s http://{address}/v1/check -d '{{\"limit\": \"5/min\", \"key\": \"alice\"}}'"
+            )?;
+        }
+        if let Some(address) = server.admin_address() {
+            writeln!(to, "health, readiness and metrics on http://{address}")?;
+        }
+        Ok(())
+    })
+}

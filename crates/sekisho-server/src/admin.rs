@@ -1,0 +1,49 @@
+//! The admin listener: health, readiness, metrics.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use tokio::sync::watch;
+
+use crate::{
+    door::{is_read, listener::Handle},
+    metrics::{Door, METRICS_TYPE, Metrics},
+    reply::{self, Reply},
+    serve::Life,
+};
+
+/// What the admin listener shows.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) life: watch::Receiver<Life>,
+}
+
+impl Handle for Admin {
+    async fn handle(&self, _: SocketAddr, request: Request<Incoming>) -> Reply {
+        let reply = self.answer(&request);
+        self.metrics.answered(Door::Admin, reply.status());
+        reply
+    }
+}
+
+impl Admin {
+    fn answer(&self, request: &Request<Incoming>) -> Reply {
+        let path = request.uri().path();
+        if !matches!(path, "/healthz" | "/readyz" | "/metrics") {
+            return reply::not_found();
+        }
+        if !is_read(request.method()) {
+            return reply::wrong_method("GET, HEAD");
+        }
+        match path {
+            "/metrics" => reply::content(METRICS_TYPE, self.metrics.render()),
+            // Alive is not ready: a server that drains is not to be restarted, only to be left alone.
+            "/readyz" if *self.life.borrow() != Life::Ready => {
+                reply::text(StatusCode::SERVICE_UNAVAILABLE, "draining")
+            }
+            _ => reply::text(StatusCode::OK, "ok"),
+        }
+    }
+}

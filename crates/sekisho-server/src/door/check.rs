@@ -1,0 +1,206 @@
+//! The check API: a program asks about limits that it names, or about a request under the policies.
+//!
+//! An answer is 200 whatever the outcome, unless the body is bad: a decision is what was asked for, not an error. With
+//! `?status=decision` the answer has the outcome's own status instead.
+
+mod line;
+mod parse;
+
+use std::net::IpAddr;
+
+use http::{StatusCode, request::Parts};
+use hyper::body::Incoming;
+use sekisho::{Asked, CanonicalPath, Clock as _, Decision, Direct, Headers, Limit, Mode, Ruling};
+use sekisho_http::{Answer, Profile};
+
+use self::line::Line;
+pub use self::parse::parse_body;
+use crate::{
+    door::{Doors, body},
+    metrics::Door,
+    reply::{self, Reply},
+};
+
+/// A body, read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// One check.
+    One(Check),
+    /// Several, decided and answered in order.
+    Many(Vec<Check>),
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What is asked about.
+    pub subject: Subject,
+    /// How many units. When absent: 1 for limits that the caller names, else what the policy says.
+    pub cost: Option<u64>,
+    /// How they are charged.
+    pub mode: Mode,
+}
+
+/// What a check asks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Limits and a key that the caller names.
+    Direct {
+        /// At least one, and no two with the same id.
+        limits: Vec<Limit>,
+        /// Who is counted. Empty text is a key like any other.
+        key: String,
+    },
+    /// A request, under the policies.
+    Described {
+        /// The one policy that is asked; all that match when absent.
+        policy: Option<String>,
+        /// The request.
+        request: Described,
+    },
+}
+
+/// A request that a check describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// The method; `GET` when absent.
+    pub method: String,
+    /// The path, the root when absent.
+    pub path: CanonicalPath,
+    /// What follows the question mark.
+    pub query: Option<String>,
+    /// The host.
+    pub host: Option<String>,
+    /// The client's address.
+    pub peer: Option<IpAddr>,
+    /// The header lines.
+    pub headers: HeaderText,
+}
+
+/// Header lines as a check gives them: names, and the values of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderText(pub Vec<(String, Vec<String>)>);
+
+impl Headers for HeaderText {
+    fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
+        let lines = self.0.iter().filter(|(line, _)| line.eq_ignore_ascii_case(name));
+        lines.flat_map(|(_, values)| values).for_each(|value| visit(value.as_bytes()));
+    }
+}
+
+/// Why a body is bad. The message names the field, and the place in an array.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct BadBody {
+    message: String,
+}
+
+impl BadBody {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+/// Answers one request.
+pub(crate) async fn answer(doors: &Doors, parts: &Parts, body: Incoming) -> Reply {
+    let body = match body::read(parts, body, &doors.limits).await {
+        Ok(body) => body,
+        Err(error) => return error.reply(),
+    };
+    decided(doors, parts.uri.query(), &body).unwrap_or_else(|bad| bad_request(bad.message))
+}
+
+fn bad_request(detail: String) -> Reply {
+    reply::problem(StatusCode::BAD_REQUEST, detail)
+}
+
+fn decided(doors: &Doors, query: Option<&str>, body: &[u8]) -> Result<Reply, BadBody> {
+    let by_status = asks_for_status(query)?;
+    // All of a body is looked at before any of it is charged.
+    match parse_body(body)? {
+        Checks::One(check) => {
+            known_policy(doors, &check).map_err(BadBody::new)?;
+            Ok(one(doors, &check, by_status))
+        }
+        Checks::Many(_) if by_status => Err(BadBody::new(
+            "an array has no single status: leave `status=decision` out, or send its checks alone",
+        )),
+        Checks::Many(checks) => {
+            for (index, check) in checks.iter().enumerate() {
+                known_policy(doors, check)
+                    .map_err(|what| BadBody::new(format!("[{index}].{what}")))?;
+            }
+            Ok(many(doors, &checks))
+        }
+    }
+}
+
+/// Returns whether the outcome is to be the answer's status.
+fn asks_for_status(query: Option<&str>) -> Result<bool, BadBody> {
+    let pairs = query.unwrap_or_default().split('&');
+    match pairs.filter_map(|pair| pair.strip_prefix("status=")).next_back() {
+        None => Ok(false),
+        Some("decision") => Ok(true),
+        Some(_) => Err(BadBody::new("the query's `status` is `decision` or left out")),
+    }
+}
+
+fn known_policy(doors: &Doors, check: &Check) -> Result<(), &'static str> {
+    let Subject::Described { policy: Some(asked), .. } = &check.subject else { return Ok(()) };
+    let known = doors.limiter.policies().policies().iter().any(|policy| policy.name() == asked);
+    known.then_some(()).ok_or("policy: there is no policy of that name")
+}
+
+fn one(doors: &Doors, check: &Check, by_status: bool) -> Reply {
+    let decision = decide(doors, check);
+    if by_status {
+        return reply::of(Answer::of(&decision, Profile::Standard));
+    }
+    if let Ruling::BadRequest(error) = &decision.ruling {
+        return bad_request(format!("request.headers: {error}"));
+    }
+    let mut json = Vec::with_capacity(256);
+    line(doors, check, &decision).write(&mut json);
+    reply::content("application/json", json)
+}
+
+fn many(doors: &Doors, checks: &[Check]) -> Reply {
+    let mut json = Vec::with_capacity(256 * checks.len() + 2);
+    json.push(b'[');
+    for (index, check) in checks.iter().enumerate() {
+        if index > 0 {
+            json.push(b',');
+        }
+        line(doors, check, &decide(doors, check)).write(&mut json);
+    }
+    json.push(b']');
+    reply::content("application/json", json)
+}
+
+fn decide(doors: &Doors, check: &Check) -> Decision {
+    match &check.subject {
+        Subject::Direct { limits, key } => {
+            let direct = Direct { limits, key: key.as_bytes(), cost: check.cost.unwrap_or(1) };
+            doors.decide_direct(Door::Check, &direct, check.mode)
+        }
+        Subject::Described { policy, request } => {
+            let asked = Asked { mode: check.mode, cost: check.cost, policy: policy.as_deref() };
+            let request = sekisho::Request {
+                method: &request.method,
+                host: request.host.as_deref(),
+                path: &request.path,
+                query: request.query.as_deref(),
+                client: request.peer,
+                headers: &request.headers,
+            };
+            doors.decide(Door::Check, &request, asked)
+        }
+    }
+}
+
+fn line<'a>(doors: &Doors, check: &'a Check, decision: &'a Decision) -> Line<'a> {
+    // What no store was asked about has no instant of its own.
+    let asked = !decision.parts.is_empty();
+    let at = if asked { decision.at } else { doors.limiter.store().clock().now() };
+    Line::new(check, decision, at)
+}

@@ -1,0 +1,210 @@
+//! What is counted of the server itself.
+//!
+//! Every label is of a closed set: the policies of the file, and words of this program. No text of a client's is ever one, so
+//! no client can make the page grow. All lines are there from the start, at zero, and counting touches one atomic each.
+
+mod durations;
+
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use http::StatusCode;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text::encode},
+    metrics::{
+        counter::{ConstCounter, Counter},
+        family::Family,
+        gauge::ConstGauge,
+        info::Info,
+    },
+    registry::{Registry, Unit},
+};
+use sekisho::{Decision, Limiter, Ruling, Span};
+
+use self::durations::Durations;
+
+/// The media type of the page.
+pub(crate) const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What a request came through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    Auth,
+    Auth403,
+    Check,
+    Other,
+    Admin,
+}
+
+impl Door {
+    const ALL: [Self; 5] = [Self::Auth, Self::Auth403, Self::Check, Self::Other, Self::Admin];
+
+    /// The doors that decide, the first of them all.
+    const DECIDING: usize = 3;
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Auth403 => "auth403",
+            Self::Check => "check",
+            Self::Other => "other",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+const OUTCOMES: [&str; 7] =
+    ["allow", "deny", "never", "blocked", "missing-key", "store-down", "bad-request"];
+
+/// Returns the place of an outcome in [`OUTCOMES`].
+const fn place(ruling: &Ruling) -> usize {
+    match ruling {
+        Ruling::Allow => 0,
+        Ruling::Deny => 1,
+        Ruling::Never => 2,
+        Ruling::Blocked => 3,
+        Ruling::MissingKey => 4,
+        Ruling::StoreDown(_) => 5,
+        Ruling::BadRequest(_) => 6,
+    }
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The label of decisions that no policy made.
+const NO_POLICY: &str = "none";
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DecisionLabels {
+    policy: String,
+    outcome: &'static str,
+    door: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    door: &'static str,
+    status_class: &'static str,
+}
+
+/// The counters of one policy, by outcome and door.
+type PolicyCounters = [[Counter; Door::DECIDING]; OUTCOMES.len()];
+
+/// The metrics of one server.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    by_policy: HashMap<Box<str>, PolicyCounters>,
+    without_policy: PolicyCounters,
+    durations: Durations,
+    requests: [[Counter; CLASSES.len()]; Door::ALL.len()],
+}
+
+impl Metrics {
+    pub(crate) fn new(limiter: &Arc<Limiter>) -> Self {
+        let mut registry = Registry::with_prefix("sekisho");
+        let decisions = Family::<DecisionLabels, Counter>::default();
+        registry.register("decisions", "Decisions made", decisions.clone());
+        let counters = |policy: &str| {
+            std::array::from_fn(|outcome| {
+                std::array::from_fn(|door| {
+                    let (outcome, door) = (OUTCOMES[outcome], Door::ALL[door].as_str());
+                    decisions
+                        .get_or_create(&DecisionLabels { policy: policy.into(), outcome, door })
+                        .clone()
+                })
+            })
+        };
+        let policies = limiter.policies().policies().iter();
+        let by_policy =
+            policies.map(|policy| (policy.name().into(), counters(policy.name()))).collect();
+
+        let durations = Durations::default();
+        registry.register_with_unit(
+            "decision",
+            "Time that a decision took",
+            Unit::Seconds,
+            durations.clone(),
+        );
+
+        let requests = Family::<RequestLabels, Counter>::default();
+        registry.register("http_requests", "Requests answered", requests.clone());
+        let requests = Door::ALL.map(|door| {
+            CLASSES.map(|status_class| {
+                requests.get_or_create(&RequestLabels { door: door.as_str(), status_class }).clone()
+            })
+        });
+
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "What runs", build);
+        registry.register_collector(Box::new(Held(Arc::clone(limiter))));
+        Self { registry, without_policy: counters(NO_POLICY), by_policy, durations, requests }
+    }
+
+    /// Counts a decision under the policy that binds it.
+    pub(crate) fn decided(&self, door: Door, decision: &Decision, took: Span) {
+        let policy = decision.binding().map(|part| &part.policy).or(decision.refused_by.as_ref());
+        let counters =
+            policy.and_then(|name| self.by_policy.get(&**name)).unwrap_or(&self.without_policy);
+        if let Some(counter) = counters[place(&decision.ruling)].get(door as usize) {
+            counter.inc();
+        }
+        self.durations.observe(took);
+    }
+
+    /// Counts an answer.
+    pub(crate) fn answered(&self, door: Door, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).saturating_sub(1);
+        if let Some(counter) = self.requests[door as usize].get(class) {
+            counter.inc();
+        }
+    }
+
+    /// Returns the page.
+    pub(crate) fn render(&self) -> String {
+        let mut page = String::with_capacity(16 * 1024);
+        // Written to a string, which never fails.
+        let _never = encode(&mut page, &self.registry);
+        page
+    }
+}
+
+/// What the memory store holds, asked for when the page is.
+#[derive(Debug)]
+struct Held(Arc<Limiter>);
+
+impl Collector for Held {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let occupancy = self.0.store().occupancy();
+        let mut gauge = |name, help, value: usize| {
+            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
+        };
+        gauge(
+            "store_entries",
+            "Entries of the memory store, one a key and limit",
+            occupancy.entries,
+        )?;
+        gauge("store_bytes", "Bytes of the memory store", occupancy.bytes)?;
+        let overflow = ConstCounter::new(occupancy.overflowed);
+        let help = "Requests of unknown keys that found the memory store full";
+        overflow.encode(encoder.encode_descriptor(
+            "store_overflow",
+            help,
+            None,
+            overflow.metric_type(),
+        )?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doors_stand_at_their_own_place() {
+        for (place, door) in Door::ALL.into_iter().enumerate() {
+            assert_eq!(door as usize, place);
+        }
+    }
+}

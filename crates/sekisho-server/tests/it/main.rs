@@ -1,0 +1,11 @@
+//! The server over real sockets, byte by byte.
+#![expect(clippy::unwrap_used, reason = "a test may end early")]
+
+mod auth;
+mod bodies;
+mod check;
+mod crowds;
+mod harness;
+mod life;
+mod metrics;
+mod peers;
