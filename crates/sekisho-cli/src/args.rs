@@ -155,7 +155,8 @@ pub(crate) enum Lines {
 
 fn limit(text: &str) -> Result<Limit, String> {
     let limit: Limit = text.parse().map_err(|error: sekisho::LimitError| error.to_string())?;
-    if let Some(sekisho::Period::Calendar(_, zone)) = limit.as_metered().map(sekisho::Metered::period)
+    if let Some(sekisho::Period::Calendar(_, zone)) =
+        limit.as_metered().map(sekisho::Metered::period)
         && !sekisho::Zones::knows(zone)
     {
         return Err(format!("there is no time zone `{}`", zone.as_str()));
@@ -165,7 +166,9 @@ fn limit(text: &str) -> Result<Limit, String> {
 
 /// Reads a stretch of time as the period of a limit is written.
 fn stretch(text: &str) -> Result<sekisho::Span, String> {
-    let limit: Limit = format!("1/{text} fixed-window").parse().map_err(|error: sekisho::LimitError| error.to_string())?;
+    let limit: Limit = format!("1/{text} fixed-window")
+        .parse()
+        .map_err(|error: sekisho::LimitError| error.to_string())?;
     match limit.as_metered().map(sekisho::Metered::period) {
         Some(sekisho::Period::Fixed(ns)) => Ok(sekisho::Span::from_nanos(ns.get())),
         _ => Err("a stretch has a fixed length, like `60s`".to_owned()),

@@ -35,9 +35,14 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Report> {
 
 /// Reads a policy file's text.
 fn read(path: &Path) -> Result<String, Report> {
-    let bytes = fs::read(path).map_err(|error| Report::input(format!("{}: {error}", path.display())))?;
+    let bytes =
+        fs::read(path).map_err(|error| Report::input(format!("{}: {error}", path.display())))?;
     String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+            + 1;
         Report::input(format!("{}:{line}: this is not UTF-8", path.display()))
     })
 }
@@ -46,8 +51,11 @@ fn read(path: &Path) -> Result<String, Report> {
 fn policies(path: &Path) -> Result<PolicySet, Report> {
     let text = read(path)?;
     PolicySet::parse(&text).map_err(|errors| {
-        let lines: Vec<_> =
-            errors.diagnostics().iter().map(|error| error.in_file(&path.display().to_string())).collect();
+        let lines: Vec<_> = errors
+            .diagnostics()
+            .iter()
+            .map(|error| error.in_file(&path.display().to_string()))
+            .collect();
         let count = match lines.len() {
             1 => "the policy file has an error".to_owned(),
             count => format!("the policy file has {count} errors"),

@@ -11,18 +11,23 @@ use crate::{
 pub(super) fn run(args: &Explain) -> Result<(), Report> {
     let set = command::policies(&args.config)?;
     let (method, target) = args.request.split_once(' ').ok_or_else(|| {
-        Report::input(format!("`{}` is no request", args.request)).hint("a request is a method and a path, like 'POST /v1/x'")
+        Report::input(format!("`{}` is no request", args.request))
+            .hint("a request is a method and a path, like 'POST /v1/x'")
     })?;
-    let path = CanonicalPath::parse(target)
-        .map_err(|error| Report::input(format!("`{target}`: {error}")).hint("every door answers such a path with 400 or 403"))?;
+    let path = CanonicalPath::parse(target).map_err(|error| {
+        Report::input(format!("`{target}`: {error}"))
+            .hint("every door answers such a path with 400 or 403")
+    })?;
     let mut headers = Vec::new();
     for line in &args.headers {
         let (name, value) = line.split_once(':').ok_or_else(|| {
-            Report::input(format!("`{line}` is no header line")).hint("a header line is like 'x-api-key: a'")
+            Report::input(format!("`{line}` is no header line"))
+                .hint("a header line is like 'x-api-key: a'")
         })?;
         headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
-    let query = target.split('#').next().and_then(|target| target.split_once('?')).map(|(_, query)| query);
+    let query =
+        target.split('#').next().and_then(|target| target.split_once('?')).map(|(_, query)| query);
     let request = Request {
         method,
         host: args.host.as_deref(),
@@ -42,7 +47,9 @@ fn print_text(set: &PolicySet, request: &Request<'_>) -> Result<(), Report> {
         writeln!(to, "{} {}", request.method, request.path)?;
         let parts = match set.explain(request) {
             Ok(parts) => parts,
-            Err((ruling, policy)) => return writeln!(to, "{}", refusal(&ruling, policy.as_deref())),
+            Err((ruling, policy)) => {
+                return writeln!(to, "{}", refusal(&ruling, policy.as_deref()));
+            }
         };
         if parts.is_empty() {
             return writeln!(to, "no policy holds: it passes, and nothing is counted");
@@ -50,7 +57,11 @@ fn print_text(set: &PolicySet, request: &Request<'_>) -> Result<(), Report> {
         let mut before = None;
         for part in &parts {
             if before != Some(&part.policy) {
-                let line = set.policies().iter().find(|policy| policy.name() == &*part.policy).map_or(0, sekisho::Policy::line);
+                let line = set
+                    .policies()
+                    .iter()
+                    .find(|policy| policy.name() == &*part.policy)
+                    .map_or(0, sekisho::Policy::line);
                 writeln!(to, "policy {} (line {line})", part.policy)?;
                 writeln!(to, "  key   {}", part.key)?;
                 if let Some(plan) = &part.plan {
@@ -65,10 +76,13 @@ fn print_text(set: &PolicySet, request: &Request<'_>) -> Result<(), Report> {
 }
 
 fn refusal(ruling: &Ruling, policy: Option<&str>) -> String {
-    let by = policy.map_or_else(|| "the file's lists".to_owned(), |policy| format!("policy {policy}"));
+    let by =
+        policy.map_or_else(|| "the file's lists".to_owned(), |policy| format!("policy {policy}"));
     match ruling {
         Ruling::Blocked => format!("refused by {by}: the client is on a deny list"),
-        Ruling::MissingKey => format!("refused by {by}: a part of its key is absent, and `on_missing_key` is `deny`"),
+        Ruling::MissingKey => {
+            format!("refused by {by}: a part of its key is absent, and `on_missing_key` is `deny`")
+        }
         Ruling::BadRequest(error) => format!("refused by {by}: {error}"),
         other => format!("refused by {by}: {}", other.as_str()),
     }

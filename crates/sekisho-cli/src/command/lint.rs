@@ -14,7 +14,9 @@ pub(super) fn run(args: &Lint) -> Result<(), Report> {
     if args.codes {
         return codes();
     }
-    let Some(path) = &args.config else { return Err(Report::input("name a policy file with `-c FILE`")) };
+    let Some(path) = &args.config else {
+        return Err(Report::input("name a policy file with `-c FILE`"));
+    };
     let text = command::read(path)?;
     let parsed = PolicySet::parse(&text);
     let (errors, warnings) = match &parsed {
@@ -27,9 +29,13 @@ pub(super) fn run(args: &Lint) -> Result<(), Report> {
     }
     match (errors.len(), warnings.len()) {
         (0, 0) => Ok(()),
-        (0, count) if args.strict => Err(Report::input(format!("{}: {}", path.display(), counted(count, "warning")))),
+        (0, count) if args.strict => {
+            Err(Report::input(format!("{}: {}", path.display(), counted(count, "warning"))))
+        }
         (0, _) => Ok(()),
-        (count, _) => Err(Report::input(format!("{}: {}", path.display(), counted(count, "error")))),
+        (count, _) => {
+            Err(Report::input(format!("{}: {}", path.display(), counted(count, "error"))))
+        }
     }
 }
 
@@ -39,7 +45,12 @@ fn counted(count: usize, what: &str) -> String {
 
 type Parsed = Result<PolicySet, sekisho::PolicyErrors>;
 
-fn print_text(path: &Path, parsed: &Parsed, errors: &[Diagnostic], warnings: &[Diagnostic]) -> Result<(), Report> {
+fn print_text(
+    path: &Path,
+    parsed: &Parsed,
+    errors: &[Diagnostic],
+    warnings: &[Diagnostic],
+) -> Result<(), Report> {
     out(|to| {
         let mut all: Vec<_> = errors.iter().chain(warnings).collect();
         all.sort_by_key(|problem| (problem.line, problem.column));
@@ -48,21 +59,38 @@ fn print_text(path: &Path, parsed: &Parsed, errors: &[Diagnostic], warnings: &[D
         }
         let Ok(set) = parsed else { return Ok(()) };
         for policy in set.policies() {
-            writeln!(to, "policy {} (line {}): {}, by {}", policy.name(), policy.line(), policy.match_in_words(), policy.key_in_words())?;
+            writeln!(
+                to,
+                "policy {} (line {}): {}, by {}",
+                policy.name(),
+                policy.line(),
+                policy.match_in_words(),
+                policy.key_in_words()
+            )?;
             for (plan, limits) in policy.plans() {
                 let plan = if plan.is_empty() { String::new() } else { format!("plan {plan}: ") };
                 for limit in limits {
                     let of = limit.limit();
-                    let period = of.as_metered().map_or(sekisho::Span::from_secs(1), |of| of.period().longest());
+                    let period = of
+                        .as_metered()
+                        .map_or(sekisho::Span::from_secs(1), |of| of.period().longest());
                     writeln!(to, "  {plan}{of}: {}", bound::in_words(of, period))?;
                 }
             }
         }
-        writeln!(to, "scope: process. Counts live in this process's memory: each server that runs this file admits the whole of every limit.")
+        writeln!(
+            to,
+            "scope: process. Counts live in this process's memory: each server that runs this file admits the whole of every limit."
+        )
     })
 }
 
-fn print_json(path: &Path, parsed: &Parsed, errors: &[Diagnostic], warnings: &[Diagnostic]) -> Result<(), Report> {
+fn print_json(
+    path: &Path,
+    parsed: &Parsed,
+    errors: &[Diagnostic],
+    warnings: &[Diagnostic],
+) -> Result<(), Report> {
     let diagnostics: Vec<_> = errors.iter().chain(warnings).map(diagnostic).collect();
     let policies: Vec<_> = parsed.iter().flat_map(PolicySet::policies).map(policy).collect();
     let object = serde_json::json!({
@@ -94,7 +122,8 @@ fn policy(of: &sekisho::Policy) -> serde_json::Value {
             let metered = limit.limit().as_metered();
             let within = metered.map(|of| of.period().longest());
             let bound = within.map(|within| limit.limit().bound(within));
-            let units = |units: Option<u128>| units.map(|units| u64::try_from(units).unwrap_or(u64::MAX));
+            let units =
+                |units: Option<u128>| units.map(|units| u64::try_from(units).unwrap_or(u64::MAX));
             serde_json::json!({
                 "plan": if plan.is_empty() { None } else { Some(plan) },
                 "id": limit.scope().limit(),

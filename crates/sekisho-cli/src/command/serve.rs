@@ -16,7 +16,8 @@ use crate::{
 };
 
 /// What holds without a file.
-const DEFAULT: &str = "[[policy]]\nname = \"default\"\nkey = [\"ip\"]\nlimits = [\"60/min sliding-log\"]\n";
+const DEFAULT: &str =
+    "[[policy]]\nname = \"default\"\nkey = [\"ip\"]\nlimits = [\"60/min sliding-log\"]\n";
 
 pub(super) fn run(args: &Serve) -> Result<(), Report> {
     let set = match &args.config {
@@ -45,7 +46,8 @@ fn stopped() -> Result<impl Future<Output = ()>, Report> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Report::failed)?;
     Ok(async move {
         std::future::poll_fn(|context| {
-            let told = terminate.poll_recv(context).is_ready() || interrupt.poll_recv(context).is_ready();
+            let told =
+                terminate.poll_recv(context).is_ready() || interrupt.poll_recv(context).is_ready();
             if told { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
         })
         .await;
@@ -56,19 +58,36 @@ fn stopped() -> Result<impl Future<Output = ()>, Report> {
 fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
     out(|to| {
         for policy in limiter.policies().policies() {
-            writeln!(to, "policy {}: {}, by {}", policy.name(), policy.match_in_words(), policy.key_in_words())?;
+            writeln!(
+                to,
+                "policy {}: {}, by {}",
+                policy.name(),
+                policy.match_in_words(),
+                policy.key_in_words()
+            )?;
             for (plan, limits) in policy.plans() {
                 let plan = if plan.is_empty() { String::new() } else { format!("plan {plan}: ") };
                 for limit in limits {
-                    let period = limit.limit().as_metered().map_or(sekisho::Span::from_secs(1), |of| of.period().longest());
-                    writeln!(to, "  {plan}{}: {}", limit.limit(), bound::in_words(limit.limit(), period))?;
+                    let period = limit
+                        .limit()
+                        .as_metered()
+                        .map_or(sekisho::Span::from_secs(1), |of| of.period().longest());
+                    writeln!(
+                        to,
+                        "  {plan}{}: {}",
+                        limit.limit(),
+                        bound::in_words(limit.limit(), period)
+                    )?;
                 }
             }
         }
         for warning in limiter.policies().warnings() {
             writeln!(to, "{warning}")?;
         }
-        writeln!(to, "scope: process; counts are in this process's memory, and start anew with it")?;
+        writeln!(
+            to,
+            "scope: process; counts are in this process's memory, and start anew with it"
+        )?;
         if let Some(address) = server.http_address() {
             writeln!(to, "listening on http://{address}; try")?;
             writeln!(to, "  curl -i http://{address}/auth")?;

@@ -17,7 +17,8 @@ pub(super) fn run(args: Simulate) -> Result<(), Report> {
     let reader: Box<dyn BufRead> = if trace.as_os_str() == "-" {
         Box::new(io::stdin().lock())
     } else {
-        let file = File::open(&trace).map_err(|error| Report::input(format!("{}: {error}", trace.display())))?;
+        let file = File::open(&trace)
+            .map_err(|error| Report::input(format!("{}: {error}", trace.display())))?;
         Box::new(BufReader::new(file))
     };
     let mut out = BufWriter::new(io::stdout().lock());

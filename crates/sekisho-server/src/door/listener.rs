@@ -126,6 +126,7 @@ impl<H: Handle> Served<H> {
 }
 
 fn server(limits: &Limits) -> http1::Builder {
+    // `pipeline_flush` stays off: with it hyper keeps the refusal of a bad head to itself while bytes are left behind it.
     let mut server = http1::Builder::new();
     server
         .max_header_size(limits.header_bytes)

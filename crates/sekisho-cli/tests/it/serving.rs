@@ -1,0 +1,120 @@
+//! `serve` from its first line to SIGTERM, spoken to over a real socket.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+    thread,
+};
+
+/// A server of the test's own, on a port that the system chose.
+struct Served {
+    child: Child,
+    address: String,
+    said: String,
+}
+
+impl Served {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sekisho"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut said = String::new();
+        let address = loop {
+            let mut line = String::new();
+            assert!(out.read_line(&mut line).unwrap() > 0, "the server said only\n{said}");
+            said.push_str(&line);
+            if let Some(address) =
+                line.strip_prefix("listening on http://").and_then(|rest| rest.split(';').next())
+            {
+                break address.to_owned();
+            }
+        };
+        Self { child, address, said }
+    }
+
+    /// Asks once on a connection of its own and returns the whole answer.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn get(&self, path: &str) -> String {
+        self.ask(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))
+    }
+
+    /// Sends SIGTERM and returns the exit code.
+    fn terminate(mut self) -> Option<i32> {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _over = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+impl Served {
+    fn status(answer: &str) -> &str {
+        answer.split(' ').nth(1).unwrap_or("none")
+    }
+}
+
+#[test]
+fn without_a_file_the_sixty_first_in_a_minute_is_refused() {
+    let server = Served::start(&[]);
+    assert!(server.said.contains("60/min sliding-log"), "{}", server.said);
+    for _ in 0..60 {
+        assert_eq!(Served::status(&server.get("/auth")), "200");
+    }
+    let refused = server.get("/auth/anything?x=1");
+    for wanted in [
+        "HTTP/1.1 429 Too Many Requests\r\n",
+        "\r\nratelimit-policy: \"default\";q=60;w=60\r\n",
+        "\r\nratelimit: \"default\";r=0;t=",
+        "\r\nretry-after: ",
+        "\r\ncontent-type: application/problem+json\r\n",
+        "\r\ncache-control: no-store\r\n",
+        "http-problem-types#quota-exceeded\"",
+        "\"violated-policies\":[\"default\"]",
+    ] {
+        assert!(refused.contains(wanted), "{wanted} is missing in\n{refused}");
+    }
+    assert_eq!(Served::status(&server.get("/healthz")), "200");
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn two_hundred_at_once_admit_exactly_what_the_limit_says() {
+    let server = Served::start(&[]);
+    let passed = thread::scope(|scope| {
+        let ask = || (0..25).filter(|_| Served::status(&server.get("/auth")) == "200").count();
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+    });
+    assert_eq!(passed, 60);
+}
+
+#[test]
+fn an_address_in_use_is_said_and_is_a_failure() {
+    let server = Served::start(&[]);
+    let (_, err, code) = crate::sekisho(&["serve", "--listen", &server.address], "");
+    assert!(code == 1 && err.contains(&server.address) && err.contains("hint: "), "{code}: {err}");
+}
+
+#[test]
+fn a_bad_file_never_starts_a_server() {
+    let (out, err, code) = crate::sekisho(&["serve", "-c", "/nowhere/sekisho.toml"], "");
+    assert!(code == 2 && out.is_empty() && err.contains("/nowhere"), "{err}");
+}
