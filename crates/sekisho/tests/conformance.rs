@@ -109,7 +109,7 @@ fn files() {
 fn parallels() {
     let store = Memory::default();
     for case in cases() {
-        let run = |parallel| run_parallel(&store, (&case.id, parallel), &ThisThread);
+        let run = |parallel| run_parallel(&store, (&case.id, parallel), "", &ThisThread);
         all_good(case.parallel.iter().map(run));
     }
 }

@@ -8,7 +8,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -32,31 +32,39 @@ enum Phase {
     Idle,
 }
 
-/// What the socket and the service of one connection both know of it.
+/// What the socket and the service of one connection both know of it. Only the connection's own task touches it.
 #[derive(Debug, Default)]
-pub(crate) struct Progress(AtomicU8);
+pub(crate) struct Progress {
+    /// The phase, and above it how many there were: two idle times are not one.
+    stamp: AtomicU64,
+}
 
 impl Progress {
     /// Says that a head has been read.
     pub(crate) fn begin(&self) {
-        self.0.store(1, Relaxed);
+        self.enter(Phase::Busy);
     }
 
     /// Says that an answer has been made.
     pub(crate) fn end(&self) {
-        self.0.store(2, Relaxed);
+        self.enter(Phase::Idle);
     }
 
-    fn phase(&self) -> Phase {
-        match self.0.load(Relaxed) {
+    fn enter(&self, phase: Phase) {
+        let count = self.stamp.load(Relaxed) >> 2;
+        self.stamp.store((count + 1) << 2 | phase as u64, Relaxed);
+    }
+
+    fn stamp(&self) -> u64 {
+        self.stamp.load(Relaxed)
+    }
+
+    const fn phase_of(stamp: u64) -> Phase {
+        match stamp & 3 {
             0 => Phase::Head,
             1 => Phase::Busy,
             _ => Phase::Idle,
         }
-    }
-
-    fn head(&self) {
-        self.0.store(0, Relaxed);
     }
 }
 
@@ -67,8 +75,8 @@ pub(crate) struct Patient<S> {
     progress: Arc<Progress>,
     limits: Limits,
     reading: Pin<Box<Sleep>>,
-    /// What `reading` counts down for; `None` when it has to be wound up again.
-    armed: Option<Phase>,
+    /// The stamp of the phase that `reading` counts down for.
+    armed: u64,
     /// Counts down while the peer leaves an answer unread.
     writing: Option<Pin<Box<Sleep>>>,
 }
@@ -77,23 +85,21 @@ impl<S> Patient<S> {
     pub(crate) fn new(socket: S, progress: Arc<Progress>, limits: Limits) -> Self {
         // Wound up at once, so that it counts from the connection's beginning.
         let reading = Box::pin(sleep(limits.header_timeout));
-        Self { socket, progress, limits, reading, armed: Some(Phase::Head), writing: None }
+        let armed = progress.stamp();
+        Self { socket, progress, limits, reading, armed, writing: None }
     }
 
     /// Is ready with an error once the peer has been waited for too long.
     fn poll_patience(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let phase = self.progress.phase();
-        let patience = match phase {
+        let stamp = self.progress.stamp();
+        let patience = match Progress::phase_of(stamp) {
             Phase::Head => self.limits.header_timeout,
             Phase::Idle => self.limits.idle_timeout,
-            Phase::Busy => {
-                self.armed = None;
-                return Poll::Pending;
-            }
+            Phase::Busy => return Poll::Pending,
         };
-        if self.armed != Some(phase) {
+        if self.armed != stamp {
             self.reading.set(sleep(patience));
-            self.armed = Some(phase);
+            self.armed = stamp;
         }
         ready!(self.reading.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
@@ -127,9 +133,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
             return self.poll_patience(context);
         }
         // Only the first byte counts: a peer that sends one byte after another gains nothing by it.
-        if self.progress.phase() == Phase::Idle {
-            self.progress.head();
-            self.armed = None;
+        if Progress::phase_of(self.progress.stamp()) == Phase::Idle {
+            self.progress.enter(Phase::Head);
         }
         read
     }
@@ -160,6 +165,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.socket).poll_flush(context);
+        if flushed.is_ready() && self.armed != self.progress.stamp() {
+            // An answer is out. hyper reads again only when the socket wakes it, so the idle time begins here; that it is over
+            // is seen by the read that its end brings about.
+            let _begun = self.poll_patience(context);
+        }
         self.poll_written(context, flushed)
     }
 

@@ -74,7 +74,11 @@ async fn an_idle_connection_is_kept_for_its_own_time() {
         assert_eq!(client.ask(GET).await.status, 200);
         assert!(!client.is_closed_within(LONG).await, "idle is not slow");
     }
-    let server = Running::with(FILE, |options| options.limits.idle_timeout = SHORT).await;
+    let server = Running::with(FILE, |options| {
+        options.limits.idle_timeout = SHORT;
+        options.limits.header_timeout = 10 * PATIENCE;
+    })
+    .await;
     let mut client = Client::connect(server.http).await;
     assert_eq!(client.ask(GET).await.status, 200);
     client.closed().await;

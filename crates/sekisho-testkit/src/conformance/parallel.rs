@@ -1,6 +1,7 @@
 //! Threads that meet on one key, and a runtime of no more than the thread at hand.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::{
         Arc, Barrier,
@@ -72,23 +73,26 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 /// Lets the threads meet, and counts who passes. The store's own clock is asked, so the limits must be so slow that nothing comes
-/// back meanwhile.
+/// back meanwhile. `scope_prefix` keeps the state apart from that of other runs.
 ///
 /// # Errors
 /// The first round in which another number passed.
 pub fn run_parallel<S: Store>(
     store: &S,
     (case, parallel): (&str, &Parallel),
+    scope_prefix: &str,
     runtime: &impl Runtime,
 ) -> Result<(), Failure> {
     let fail =
         |what: String| Failure::new(format_args!("{case} parallel ({})", parallel.name), what);
-    let meeting = Meeting::new(case, parallel).map_err(&fail)?;
+    let meeting = Meeting::new(&format!("{scope_prefix}{case}"), parallel).map_err(&fail)?;
     let (passed, barrier) = (AtomicU64::new(0), Barrier::new(parallel.threads + 1));
     let meet = || {
         for round in 0..parallel.rounds {
             let _all_are_here = barrier.wait();
-            let admitted = runtime.run(meeting.ask(store, round, 1)) == Ok(true);
+            // Were a thread to end early, the others would wait for it for ever.
+            let ask = AssertUnwindSafe(|| runtime.run(meeting.ask(store, round, 1)));
+            let admitted = matches!(catch_unwind(ask), Ok(Ok(true)));
             let _before = passed.fetch_add(u64::from(admitted), SeqCst);
             let _all_are_done = barrier.wait();
         }
@@ -124,10 +128,12 @@ struct Meeting {
 }
 
 impl Meeting {
-    fn new(case: &str, parallel: &Parallel) -> Result<Self, String> {
+    fn new(scope: &str, parallel: &Parallel) -> Result<Self, String> {
+        let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+        let name: String = parallel.name.chars().map(plain).collect();
         let limit = |(index, text): (usize, &String)| {
             let limit = text.parse().map_err(|error| format!("`{text}`: {error}"))?;
-            Ok((limit, Scope::new(&format!("{case}-{}", parallel.name), &index.to_string())))
+            Ok((limit, Scope::new(&format!("{scope}-{name}"), &index.to_string())))
         };
         let limits =
             parallel.limits.iter().enumerate().map(limit).collect::<Result<_, String>>()?;

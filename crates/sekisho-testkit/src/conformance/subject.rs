@@ -105,6 +105,9 @@ impl<'a> InCore<'a> {
         at: Timestamp,
     ) -> Result<(), String> {
         let due = at.as_nanos().saturating_add(wait.as_nanos());
+        if wait.is_zero() {
+            return Err("a denial without a wait".to_owned());
+        }
         if due > Timestamp::MAX.as_nanos() {
             return Ok(());
         }

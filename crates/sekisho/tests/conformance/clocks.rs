@@ -35,7 +35,7 @@ fn ask(limit: &Limit, state: &mut State, now: Timestamp) -> (Outcome, Option<Spa
 
 #[test]
 pub(crate) fn a_clock_set_back_costs_at_most_one_wait() {
-    // One in a tenth of a second, as in the report: a tenth later it passes again.
+    // One in a tenth of a second: a tenth later it passes again.
     let limit: Limit = "10/s burst 1".parse().unwrap();
     let (mut state, then) = (State::Fresh, Timestamp::from_secs(THEN));
     assert_eq!(ask(&limit, &mut state, then).0, Outcome::Allow);
