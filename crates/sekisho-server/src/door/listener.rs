@@ -131,7 +131,7 @@ fn server(limits: &Limits) -> http1::Builder {
     server
         .max_header_size(limits.header_bytes)
         // hyper takes no less; a longer head does not fit and is refused like one that is too large.
-        .max_buf_size(limits.header_bytes.max(800 * 1024));
+        .max_buf_size(limits.header_bytes.max(8 * 1024));
     if limits.headers != HEADERS_MAX {
         // At its own default hyper keeps the lines on the stack, which is faster.
         server.max_headers(limits.headers);
