@@ -38,11 +38,8 @@ fn read(path: &Path) -> Result<String, Report> {
     let bytes =
         fs::read(path).map_err(|error| Report::input(format!("{}: {error}", path.display())))?;
     String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count()
-            + 1;
+        let valid = error.utf8_error().valid_up_to();
+        let line = 1 + String::from_utf8_lossy(&error.as_bytes()[..valid]).matches('\n').count();
         Report::input(format!("{}:{line}: this is not UTF-8", path.display()))
     })
 }

@@ -37,7 +37,7 @@ pub const DETAIL_BYTES_MAX: usize = 400;
 /// The bounds that a server may be given others of; the default is this module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// See [`HEADER_BYTES_MAX`]. At least 8 KiB.
+    /// See [`HEADER_BYTES_MAX`].
     pub header_bytes: usize,
     /// See [`HEADERS_MAX`].
     pub headers: usize,

@@ -130,7 +130,8 @@ impl PolicySet {
     /// assert_eq!(policies.policies()[0].name(), "api");
     ///
     /// let wrong = PolicySet::parse("[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"0/min\"]\n");
-    /// let problem = &wrong.unwrap_err().diagnostics()[0];
+    /// let errors = wrong.unwrap_err();
+    /// let problem = &errors.diagnostics()[0];
     /// assert_eq!((problem.line, problem.field.as_str()), (4, "policy[0].limits[0]"));
     /// assert!(problem.message.contains("block"));
     /// # Ok::<(), sekisho::PolicyErrors>(())

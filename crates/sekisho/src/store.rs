@@ -110,7 +110,8 @@ pub enum StoreError {
     /// No answer in time. The state may or may not have changed.
     #[error("the store did not answer within {0}")]
     Timeout(Span),
-    /// The store cannot be reached or refuses the call. The state has not changed, as far as is known.
+    /// The store cannot be reached or refuses the call. The state has not changed, unless the connection broke after the
+    /// call was sent: then nobody knows.
     #[error("the store cannot be used: {0}")]
     Unavailable(Box<str>),
     /// The store cannot do what was asked: a limit of an algorithm or period that it has not learned.

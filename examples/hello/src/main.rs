@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use sekisho::KeyedLimiter;
+use sekisho::{KeyedLimiter, Span};
 
 async fn hello(
     State(limiter): State<Arc<KeyedLimiter>>,
@@ -20,7 +20,7 @@ async fn hello(
     match limiter.check(peer.ip().to_string()) {
         Ok(verdict) if verdict.is_allowed() => "hello\n".into_response(),
         Ok(verdict) => {
-            let wait = verdict.retry_after.map_or(1, |wait| wait.as_secs_ceil());
+            let wait = verdict.retry_after.map_or(1, Span::as_secs_ceil);
             (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, wait.to_string())], "too many\n")
                 .into_response()
         }

@@ -68,15 +68,22 @@ pub(crate) fn size(rust: &Rust) -> Option<Finding> {
     }
 }
 
-/// Lines that cannot be broken are let through: addresses, table rows of prose, and the inside of
-/// a literal that spans lines.
+/// Lines that cannot be broken are let through: addresses, table rows and shown output in prose, a
+/// text that stands alone on its line (a message is found by searching for it), the inside of a
+/// literal that spans lines, and a dependency with its reason.
 pub(crate) fn width(path: &str, text: &str, begins_in_literal: &[bool]) -> Vec<Finding> {
     let is_prose = Path::new(path).extension().is_some_and(|extension| extension == "md");
+    let is_manifest = path.ends_with("Cargo.toml");
+    let mut fenced = false;
     let lines = text.lines().enumerate();
     lines
         .filter(|(at, line)| {
+            let trimmed = line.trim_start();
+            fenced ^= is_prose && trimmed.starts_with("```");
             let unbreakable = line.contains("://")
-                || (is_prose && line.trim_start().starts_with('|'))
+                || is_manifest
+                || (is_prose && (fenced || trimmed.starts_with('|')))
+                || trimmed.starts_with('"')
                 || begins_in_literal.get(*at).is_some_and(|inside| *inside);
             !unbreakable && line.chars().count() > WIDTH_MAX
         })
@@ -174,6 +181,8 @@ mod tests {
         assert_eq!(width("a.md", &format!("| {wide} |"), &[]), []);
         assert_eq!(width("a.md", &format!("see https://{wide}"), &[]), []);
         assert_eq!(width("a.rs", &wide, &[true]), []);
+        assert_eq!(width("a.rs", &format!("    \"{wide}\","), &[]), []);
+        assert_eq!(width("a.md", &format!("```text\n{wide}\n```\n{wide}"), &[])[0].line, 4);
     }
 
     #[test]

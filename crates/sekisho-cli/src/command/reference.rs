@@ -22,5 +22,7 @@ pub(super) fn run() -> Result<(), Report> {
 fn section(page: &mut String, command: &mut clap::Command, name: &str) {
     let help = command.render_long_help().to_string();
     let lines: Vec<_> = help.lines().map(str::trim_end).collect();
-    page.push_str(&format!("\n## `{name}`\n\n```text\n{}\n```\n", lines.join("\n").trim_end()));
+    for part in ["\n## `", name, "`\n\n```text\n", lines.join("\n").trim_end(), "\n```\n"] {
+        page.push_str(part);
+    }
 }

@@ -40,7 +40,7 @@ fn simulate_names_a_bad_line_and_a_bad_limit_with_exit_code_two() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_a_success() {
-    let trace: String = (0..200_000).map(|second| format!("{second}\n")).collect();
+    let trace = (0..200_000).map(|second| second.to_string()).collect::<Vec<_>>().join("\n");
     let path = std::env::temp_dir().join(format!("sekisho-trace-{}", std::process::id()));
     std::fs::write(&path, trace).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_sekisho"))

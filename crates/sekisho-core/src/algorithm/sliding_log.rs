@@ -179,7 +179,7 @@ impl Account for SlidingLog {
         // What lay after now meets at now, where an entry may be already.
         match self.entries.back_mut() {
             Some(newest) if newest.at == context.now => {
-                newest.units = newest.units.saturating_add(moved)
+                newest.units = newest.units.saturating_add(moved);
             }
             Some(_) | None => self.entries.push_back(Entry { at: context.now, units: moved }),
         }

@@ -1,6 +1,6 @@
 //! Published vectors and the worked examples of the documentation.
 
-use sekisho_core::{Mode, Outcome, Timestamp};
+use sekisho_core::{Mode, Outcome, Span, Timestamp};
 
 use crate::Key;
 
@@ -11,11 +11,7 @@ fn seven_fields_of_three_per_ten_seconds() {
         .into_iter()
         .map(|at| {
             let verdict = key.check(at, 1);
-            (
-                verdict.outcome,
-                verdict.remaining.unwrap(),
-                verdict.retry_after.map(|wait| wait.as_nanos()),
-            )
+            (verdict.outcome, verdict.remaining.unwrap(), verdict.retry_after.map(Span::as_nanos))
         })
         .collect();
     let (allow, deny) = (Outcome::Allow, Outcome::Deny);
@@ -54,7 +50,7 @@ fn gcra_as_the_fact_sheets_give_it() {
         let seen = (
             verdict.outcome,
             verdict.remaining.unwrap(),
-            verdict.retry_after.map(|wait| wait.as_nanos()),
+            verdict.retry_after.map(Span::as_nanos),
             verdict.reset_after.as_nanos(),
         );
         assert_eq!(seen, (outcome, remaining, retry, reset), "at {now}, cost {cost}");

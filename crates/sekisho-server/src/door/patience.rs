@@ -130,7 +130,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     ) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.socket).poll_read(context, buffer);
         if read.is_pending() {
-            return Poll::Pending;
+            return self.poll_patience(context);
         }
         // Only the first byte counts: a peer that sends one byte after another gains nothing by it.
         if Progress::phase_of(self.progress.stamp()) == Phase::Idle {

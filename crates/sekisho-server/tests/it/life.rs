@@ -51,7 +51,11 @@ async fn what_runs_is_finished_and_nothing_new_is_taken() {
 #[tokio::test]
 async fn a_request_that_never_ends_does_not_hold_the_server() {
     let short = Duration::from_millis(50);
-    let mut server = Running::with(FILE, |options| options.limits.drain_timeout = short).await;
+    let mut server = Running::with(FILE, |options| {
+        options.limits.drain_timeout = short;
+        options.limits.body_timeout = 10 * PATIENCE;
+    })
+    .await;
     let mut running = half_way(&server).await;
     server.stop();
     timeout(PATIENCE, &mut server.ended).await.expect("an end").unwrap();

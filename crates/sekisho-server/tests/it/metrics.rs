@@ -1,9 +1,10 @@
 //! The metrics page: what it says, and that no client makes it grow.
 
-use sekisho_server::ServeOptions;
+use sekisho::Span;
 use serde_json::json;
+use tokio::time::timeout;
 
-use crate::harness::{Client, Running};
+use crate::harness::{Client, PATIENCE, Running};
 
 const FILE: &str = r#"
     [[policy]]
@@ -83,9 +84,18 @@ async fn a_flood_of_keys_adds_no_line() {
 }
 
 #[tokio::test]
+async fn what_has_become_fresh_is_swept_with_nobody_asking() {
+    let server = Running::start(FILE).await;
+    let _answer = server.answer(r#"{"limit": "1/min", "key": "k"}"#).await;
+    assert!(server.page().await.body.contains("sekisho_store_entries 1\n"));
+    server.clock.advance(Span::from_secs(60));
+    let swept = async { while !server.page().await.body.contains("sekisho_store_entries 0\n") {} };
+    timeout(PATIENCE, swept).await.expect("a sweep");
+}
+
+#[tokio::test]
 async fn two_servers_count_apart() {
-    let (one, other) =
-        (Running::with(FILE, |_: &mut ServeOptions| {}).await, Running::start(FILE).await);
+    let (one, other) = (Running::start(FILE).await, Running::start(FILE).await);
     let _reply = one.ask("GET /auth HTTP/1.1\r\nhost: a\r\n").await;
     let line = r#"sekisho_http_requests_total{door="auth",status_class="2xx"} "#;
     assert!(one.page().await.body.contains(&format!("{line}1\n")));

@@ -118,6 +118,14 @@ async fn heads_that_are_too_large_are_431() {
     assert_eq!(server.ask(&lines(99)).await.status, 200);
     assert_eq!(server.ask(&lines(100)).await.status, 431);
 
+    // Refused as soon as it is too large, not once it is whole.
+    let mut client = Client::connect(server.http).await;
+    client.send(line(17_000)).await;
+    assert_eq!(client.receive().await.status, 431);
+
+    let server = Running::with(FILE, |options| options.limits.header_bytes = 1_000).await;
+    assert_eq!(server.ask(&line(900)).await.status, 200);
+    assert_eq!(server.ask(&line(1_100)).await.status, 431);
     let server = Running::with(FILE, |options| options.limits.headers = 10).await;
     assert_eq!(server.ask(&lines(9)).await.status, 200);
     assert_eq!(server.ask(&lines(10)).await.status, 431);

@@ -119,17 +119,17 @@ fn on_missing_key(
     problems: &mut Problems<'_>,
 ) -> OnMissingKey {
     match (&table.on_missing_key, key.can_be_missing(segments_min)) {
-        (None, true) => problems.add(
+        (None, Some(true)) => problems.add(
             Code::OnMissingKey,
             table.key.span(),
             "a request may lack a part of this key, so say what happens then: `on_missing_key = \"deny\"`, `\"skip\"` or `\"shared\"`; or give the part an `or`",
         ),
-        (Some(given), false) => problems.add(
+        (Some(given), Some(false)) => problems.add(
             Code::OnMissingKey,
             given.span(),
             "no part of this key can be absent: leave `on_missing_key` out",
         ),
-        (None, false) | (Some(_), true) => {}
+        (None, Some(false)) | (Some(_), Some(true)) | (_, None) => {}
     }
     match table.on_missing_key.as_ref().map(Spanned::get_ref) {
         None | Some(OnMissingFile::Deny) => OnMissingKey::Deny,

@@ -186,15 +186,16 @@ impl KeySpec {
         Self { parts: compiled }
     }
 
-    /// Returns whether a request may lack a part, all its alternatives included.
-    pub(crate) fn can_be_missing(&self, segments_min: usize) -> bool {
+    /// Returns whether a request may lack a part, all its alternatives included; `None` when a part is wrong, which has been
+    /// complained of already.
+    pub(crate) fn can_be_missing(&self, segments_min: usize) -> Option<bool> {
         let always = |source: &Source| match source {
             Source::Ip(_) | Source::PathPattern | Source::Constant(_) => true,
             Source::Segment(index) => *index <= segments_min,
             Source::Header(_) | Source::Cookie(_) | Source::Query(_) => false,
         };
-        // A part without a source has been complained of already.
-        self.parts.iter().any(|sources| !sources.is_empty() && !sources.iter().any(always))
+        let known = self.parts.iter().all(|sources| !sources.is_empty());
+        known.then(|| self.parts.iter().any(|sources| !sources.iter().any(always)))
     }
 
     pub(crate) fn uses_pattern(&self) -> bool {

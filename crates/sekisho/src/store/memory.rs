@@ -144,8 +144,8 @@ impl Memory {
         asks.iter().map(|ask| self.ask(ask, now)).collect()
     }
 
-    /// Drops the entries that equal fresh ones, a few under each lock. Returns how many went. For a timer: a table that
-    /// nobody adds to does not sweep itself.
+    /// Drops the entries that equal fresh ones, a few under each lock, and gives their memory back. Returns how many went.
+    /// For a timer: a table that nobody adds to does not sweep itself.
     pub fn sweep(&self) -> usize {
         if self.keep_all {
             return 0;
@@ -157,6 +157,7 @@ impl Memory {
                 let now = self.clock.now();
                 dropped += self.table.lock(index).sweep(&self.table, now, 256);
             }
+            self.table.lock(index).shrink(&self.table);
         }
         dropped
     }

@@ -169,6 +169,21 @@ impl Shard {
         dropped
     }
 
+    /// Gives memory back when most of the table is empty. Moves what is left, so it belongs to a timer, not to a decision.
+    pub(super) fn shrink(&mut self, of: &Table) {
+        let (held, before) = (self.table.len(), self.table.allocation_size());
+        if 4 * held >= self.table.capacity() {
+            return;
+        }
+        // The old table and the new one, at most half as large, are both there for a moment.
+        if of.grow(before / 2).is_err() {
+            return;
+        }
+        self.table.shrink_to(2 * held, |entry| hash(entry.digest));
+        self.cursor = 0;
+        of.shrink(before / 2 + before - self.table.allocation_size());
+    }
+
     pub(super) fn remove(&mut self, of: &Table, digest: u128) -> Option<Entry> {
         match self.table.entry(
             hash(digest),

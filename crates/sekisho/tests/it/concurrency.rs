@@ -49,7 +49,16 @@ fn two_hundred_at_once_on_a_fresh_key_admit_exactly_fifty() {
 
 #[test]
 fn several_limits_together_admit_exactly_the_smallest() {
-    let policies = "[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"50/h\", \"70/h sliding-log\", \"60/365d fixed-window\"]\n[[policy]]\nname = \"q\"\nkey = [{ constant = \"all\" }]\nlimits = [\"1000000/365d sliding-window\"]\n";
+    let policies = r#"
+        [[policy]]
+        name = "p"
+        key = ["ip"]
+        limits = ["50/365d fixed-window", "70/365d sliding-log", "60/364d fixed-window"]
+        [[policy]]
+        name = "q"
+        key = [{ constant = "all" }]
+        limits = ["1000000/365d sliding-window"]
+    "#;
     let limiter = Limiter::new(PolicySet::parse(policies).unwrap());
     for round in 0..ROUNDS {
         let path = CanonicalPath::root();

@@ -76,6 +76,7 @@ fn policy(lines: &str) -> String {
 
 /// Each kind of error: the file, then code, line, field and words of the message.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn every_kind_of_error_has_its_code_line_field_and_words() {
     let right = "key = [\"ip\"]\nlimits = [\"1/s\"]";
     let cases = [

@@ -1,7 +1,6 @@
 //! Waiting for a place: in order, no longer than the deadline, and given back when nobody waits any more.
 
 use std::{
-    future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
