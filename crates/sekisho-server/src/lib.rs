@@ -1,6 +1,6 @@
 //! Sekisho as a server: the doors that speak HTTP, the admin listener, and metrics.
 //!
-//! [`serve`] runs until it is told to stop. [`Server::bind`] opens the sockets first, for those who need their addresses:
+//! [`serve()`] runs until it is told to stop. [`Server::bind`] opens the sockets first, for those who need their addresses:
 //!
 //! ```
 //! use std::{net::SocketAddr, sync::Arc};

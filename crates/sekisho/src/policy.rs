@@ -1,6 +1,6 @@
 //! Policies: which requests are covered, what key they count under, which limits hold.
 //!
-//! A file is parsed into plain structs ([`file`]), then compiled into what the hot path uses ([`compile`]). All that can be
+//! A file is parsed into plain structs ([`mod@file`]), then compiled into what the hot path uses ([`compile`]). All that can be
 //! wrong is found then, with the file's line and a stable code ([`lint`]).
 
 pub(crate) mod compile;

@@ -76,7 +76,7 @@ impl Listener {
         drop(socket);
         // All places are free again once the last connection has ended.
         let _before = stage.send_replace(Stage::Draining);
-        if timeout(limits.drain_timeout * 10_000, places.acquire_many(most)).await.is_err() {
+        if timeout(limits.drain_timeout, places.acquire_many(most)).await.is_err() {
             let _before = stage.send_replace(Stage::Cut);
             let _ended = places.acquire_many(most).await;
         }
