@@ -10,12 +10,14 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod client_addr;
 pub mod headers;
 mod problem;
 mod request;
 
 pub use crate::{
     answer::{Answer, Profile},
+    client_addr::{ClientAddr, client_addr},
     problem::{PROBLEM_JSON, Problem, ProblemType},
     request::{HeaderLines, describe, host},
 };

@@ -6,6 +6,7 @@ pub mod check;
 pub(crate) mod listener;
 pub mod openapi;
 pub(crate) mod patience;
+pub(crate) mod unbelieved;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -14,6 +15,7 @@ use hyper::body::Incoming;
 use sekisho::{Asked, Decision, Direct, Limiter, Mode};
 use sekisho_http::Profile;
 
+use self::unbelieved::Unbelieved;
 use crate::{
     limits::Limits,
     metrics::{Door, Metrics},
@@ -26,6 +28,7 @@ pub(crate) struct Doors {
     pub(crate) limiter: Arc<Limiter>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
+    pub(crate) unbelieved: Unbelieved,
 }
 
 /// Where a path leads.

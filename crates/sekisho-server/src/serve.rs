@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     admin::Admin,
-    door::{Doors, listener::Listener},
+    door::{Doors, listener::Listener, unbelieved::Unbelieved},
     limits::{Limits, SWEEP_INTERVAL},
     metrics::Metrics,
 };
@@ -88,7 +88,8 @@ impl Server {
             return Err(ServeError::NoAddress);
         }
         let metrics = Arc::new(Metrics::new(&limiter));
-        let doors = Doors { limiter, metrics, limits };
+        let unbelieved = Unbelieved::new(Arc::clone(limiter.store().clock()));
+        let doors = Doors { limiter, metrics, limits, unbelieved };
         Ok(Self { http: open(http).await?, admin: open(admin).await?, doors })
     }
 

@@ -44,7 +44,9 @@ pub use crate::{
     keyed::{Checked, KeyedLimiter, WAITERS_MAX, WaitError},
     limiter::{Asked, Direct, Limiter},
     policy::{
-        ListenSettings, OnMissingKey, Policy, PolicyLimit, PolicySet, Settings, StoreSettings,
+        ListenSettings, OnMissingKey, Original, Policy, PolicyLimit, PolicySet, Settings,
+        StoreSettings,
+        identity::{AddressSource, IdentityDoor, IdentitySettings},
         lint::{Code, Diagnostic, PolicyErrors, Severity},
         plan::CostError,
     },

@@ -6,6 +6,7 @@
 pub(crate) mod compile;
 pub(crate) mod file;
 pub(crate) mod identify;
+pub(crate) mod identity;
 pub(crate) mod lint;
 pub(crate) mod lists;
 pub(crate) mod matcher;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use sekisho_core::Limit;
 
-pub use self::settings::{ListenSettings, Settings, StoreSettings};
+pub use self::settings::{ListenSettings, Original, Settings, StoreSettings};
 use self::{
     compile::Problems,
     identify::KeySpec,

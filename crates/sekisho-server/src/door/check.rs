@@ -10,8 +10,10 @@ use std::net::IpAddr;
 
 use http::{StatusCode, request::Parts};
 use hyper::body::Incoming;
-use sekisho::{Asked, CanonicalPath, Clock as _, Decision, Direct, Headers, Limit, Mode, Ruling};
-use sekisho_http::{Answer, Profile};
+use sekisho::{
+    Asked, CanonicalPath, Clock as _, Decision, Direct, Headers, IdentityDoor, Limit, Mode, Ruling,
+};
+use sekisho_http::{Answer, Profile, client_addr};
 
 use self::line::Line;
 pub use self::parse::parse_body;
@@ -185,12 +187,15 @@ fn decide(doors: &Doors, check: &Check) -> Decision {
         }
         Subject::Described { policy, request } => {
             let asked = Asked { mode: check.mode, cost: check.cost, policy: policy.as_deref() };
+            let identity = &doors.limiter.policies().settings().identity;
+            let source = identity.source(IdentityDoor::Http);
+            let client = client_addr(identity, source, request.peer, &request.headers);
             let request = sekisho::Request {
                 method: &request.method,
                 host: request.host.as_deref(),
                 path: &request.path,
                 query: request.query.as_deref(),
-                client: request.peer,
+                client: client.address,
                 headers: &request.headers,
             };
             doors.decide(Door::Check, &request, asked)

@@ -9,9 +9,9 @@ use crate::harness::{Client, PATIENCE, Running};
 
 const FILE: &str = "[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"1000/min\"]\n";
 const GET: &str = "GET /auth HTTP/1.1\r\nhost: a\r\n";
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(300);
 /// So much longer than `SHORT` that what lasts this long is not bounded by it.
-const LONG: Duration = Duration::from_millis(600);
+const LONG: Duration = Duration::from_secs(1);
 
 fn short_heads(options: &mut ServeOptions) {
     options.limits.header_timeout = SHORT;

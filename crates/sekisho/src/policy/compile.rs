@@ -10,15 +10,16 @@ pub(crate) use self::problems::Problems;
 use super::{
     OnMissingKey, Policy, PolicySet, Settings,
     file::{
-        Bytes, CostFile, ListenFile, OnMissingFile, OverflowFile, PolicyFile, PolicyTable, Spanned,
-        StoreFile,
+        Bytes, CostFile, ListenFile, OnMissingFile, OriginalFile, OverflowFile, PolicyFile,
+        PolicyTable, Spanned, StoreFile,
     },
     identify::{KeySpec, Prefixes},
+    identity::IdentitySettings,
     lint::Code,
     lists::{List, Lists},
     matcher::{Matcher, is_header_name},
     plan::CostSpec,
-    settings::{ListenSettings, StoreSettings},
+    settings::{ListenSettings, Original, StoreSettings},
     warnings,
 };
 use crate::{digest::Seed, store::memory::Overflow};
@@ -33,6 +34,7 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
     let settings = Settings {
         listen: listen(file.listen.as_ref(), problems),
         store: store(&file.store, problems),
+        identity: IdentitySettings::compile(&file.identity, problems),
     };
     let prefixes = Prefixes::compile(&file.identity, problems);
     if file.policy.is_empty() {
@@ -184,7 +186,14 @@ fn listen(file: Option<&ListenFile>, problems: &mut Problems<'_>) -> ListenSetti
         }
         parsed
     };
-    let settings = ListenSettings { http: address(&file.http), admin: address(&file.admin) };
+    let (http, admin) = (address(&file.http), address(&file.admin));
+    let original =
+        match file.auth.as_ref().and_then(|auth| auth.original.as_ref()).map(Spanned::get_ref) {
+            None | Some(OriginalFile::Path) => Original::Path,
+            Some(OriginalFile::XOriginal) => Original::XOriginal,
+            Some(OriginalFile::XForwarded) => Original::XForwarded,
+        };
+    let settings = ListenSettings { http, admin, original };
     if let (Some(http), Some(admin)) = (settings.http, &file.admin)
         && settings.admin == Some(http)
         && http.port() != 0

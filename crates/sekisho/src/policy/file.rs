@@ -56,8 +56,31 @@ pub(crate) struct ListenFile {
     pub(crate) resp: Later,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) gateway: Later,
+    /// How forward-auth is asked.
+    pub(crate) auth: Option<AuthFile>,
+}
+
+/// `[listen.auth]`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuthFile {
+    /// Where the original request is: `path` (the default: this request's own method, and what follows `/auth`), `x-original`
+    /// (nginx: `X-Original-Method`, `X-Original-URI`) or `x-forwarded` (Traefik, Caddy, APISIX: `X-Forwarded-Method`, `-Uri`,
+    /// `-Host`). Headers count only from trusted proxies.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<OriginalFile>"))]
+    pub(crate) original: Option<Spanned<OriginalFile>>,
     #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) auth: Later,
+    pub(crate) hold: Later,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum OriginalFile {
+    Path,
+    XOriginal,
+    XForwarded,
 }
 
 /// `[store]`.
@@ -113,23 +136,62 @@ pub(crate) enum OverflowFile {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IdentityFile {
-    /// Where the client's address comes from. In this version: `peer`, the address that connects.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
-    pub(crate) address: Later,
+    /// Where the client's address comes from; `peer`, the address that connects, by default.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<AddressFile>"))]
+    pub(crate) address: Option<Spanned<AddressFile>>,
+    /// The proxies whose word about a client's address counts: address blocks or single addresses.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
+    pub(crate) trusted_proxies: Option<Spanned<Vec<Spanned<String>>>>,
     /// How many leading bits of an IPv4 address make a client: 0 to 32, 32 by default.
     #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
     pub(crate) ipv4_prefix: Option<Spanned<i64>>,
     /// How many leading bits of an IPv6 address make a client: 32 to 128, 64 by default.
     #[cfg_attr(feature = "schema", schemars(with = "Option<u8>"))]
     pub(crate) ipv6_prefix: Option<Spanned<i64>>,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) trusted_proxies: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) auth: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) http: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) gateway: Later,
+    /// Another source for forward-auth.
+    pub(crate) auth: Option<DoorIdentityFile>,
+    /// Another source for the check API.
+    pub(crate) http: Option<DoorIdentityFile>,
+    /// Another source for the gateway.
+    pub(crate) gateway: Option<DoorIdentityFile>,
+}
+
+/// `[identity.<door>]`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DoorIdentityFile {
+    /// Where the address of this door's clients comes from.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<AddressFile>"))]
+    pub(crate) address: Option<Spanned<AddressFile>>,
+}
+
+/// An address source: a word, or a table with a header's name.
+#[derive(Debug)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
+pub(crate) enum AddressFile {
+    Word(AddressWord),
+    Header(AddressHeader),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AddressWord {
+    Peer,
+    XForwardedFor,
+    Forwarded,
+    XRealIp,
+    ProxyProtocol,
+}
+
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddressHeader {
+    /// The header that holds one address, like `cf-connecting-ip`.
+    pub(crate) header: String,
 }
 
 /// `allow` and `deny`: by address block, and in a policy by key.
@@ -428,6 +490,19 @@ either_way!(Bytes, "a number of bytes or a text like `512MiB`", {
         Some(Self::Number(number))
     }
 });
+either_way!(
+    AddressFile,
+    "`peer`, `x-forwarded-for`, `forwarded`, `x-real-ip`, `proxy-protocol` or a table like `{ header = \"cf-connecting-ip\" }`",
+    {
+        fn from_text(text: &str) -> Option<Self> {
+            let word = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(text);
+            AddressWord::deserialize(word).ok().map(Self::Word)
+        }
+        fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+            Deserialize::deserialize(MapAccessDeserializer::new(map)).map(Self::Header)
+        }
+    }
+);
 either_way!(OneOrMany, "a text or a list of texts", {
     fn from_text(text: &str) -> Option<Self> {
         Some(Self::One(text.into()))

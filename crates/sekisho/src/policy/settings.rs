@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use super::identity::IdentitySettings;
 use crate::store::memory::Overflow;
 
 /// Where to listen and how to store.
@@ -11,6 +12,8 @@ pub struct Settings {
     pub listen: ListenSettings,
     /// How the memory store is bounded.
     pub store: StoreSettings,
+    /// Whom to believe about a client's address.
+    pub identity: IdentitySettings,
 }
 
 /// A door opens only where an address is given.
@@ -20,12 +23,30 @@ pub struct ListenSettings {
     pub http: Option<SocketAddr>,
     /// Health, readiness and metrics.
     pub admin: Option<SocketAddr>,
+    /// Where forward-auth finds the original request.
+    pub original: Original,
+}
+
+/// Where forward-auth finds the request that it is asked about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Original {
+    /// This request's own method, and the path that follows `/auth`.
+    #[default]
+    Path,
+    /// `X-Original-Method` and `X-Original-URI`, as an nginx is told to send them.
+    XOriginal,
+    /// `X-Forwarded-Method`, `X-Forwarded-Uri` and `X-Forwarded-Host`, as Traefik, Caddy and APISIX send them.
+    XForwarded,
 }
 
 impl Default for ListenSettings {
     /// Without a `[listen]` at all: HTTP on the loopback address, port 8080.
     fn default() -> Self {
-        Self { http: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))), admin: None }
+        Self {
+            http: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
+            admin: None,
+            original: Original::Path,
+        }
     }
 }
 

@@ -12,14 +12,12 @@ type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
 pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
     if let Some(listen) = &file.listen {
         refuse_all(
-            &[
-                ("grpc", &listen.grpc),
-                ("resp", &listen.resp),
-                ("gateway", &listen.gateway),
-                ("auth", &listen.auth),
-            ],
+            &[("grpc", &listen.grpc), ("resp", &listen.resp), ("gateway", &listen.gateway)],
             problems,
         );
+        if let Some(auth) = &listen.auth {
+            refuse_all(&[("hold", &auth.hold)], problems);
+        }
     }
     let store = &file.store;
     refuse_all(
@@ -34,25 +32,6 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
         ],
         problems,
     );
-    let identity = &file.identity;
-    refuse_all(
-        &[
-            ("trusted_proxies", &identity.trusted_proxies),
-            ("auth", &identity.auth),
-            ("http", &identity.http),
-            ("gateway", &identity.gateway),
-        ],
-        problems,
-    );
-    if let Some(address) = &identity.address
-        && address.get_ref().as_str() != Some("peer")
-    {
-        problems.add(
-            Code::NotYet,
-            address.span(),
-            "this source of `address` is not in this version: only `peer` is",
-        );
-    }
     for policy in &file.policy {
         let policy = policy.get_ref();
         refuse_all(
