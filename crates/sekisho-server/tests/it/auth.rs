@@ -230,3 +230,29 @@ async fn every_method_and_a_body_are_taken() {
         );
     }
 }
+
+/// *headers*, as published: 5 per 10 s in a fixed window, six requests five seconds into it.
+#[tokio::test]
+async fn the_published_experiment_on_headers() {
+    let file =
+        "[[policy]]\nname = \"default\"\nkey = [\"ip\"]\nlimits = [\"5/10s fixed-window\"]\n";
+    let server = Running::start(file).await;
+    server.clock.advance(Span::from_secs(5));
+    let mut client = Client::connect(server.http).await;
+    let (policy, fields) =
+        (r#""default";q=5;w=10"#, ["ratelimit-policy", "ratelimit", "retry-after"]);
+    for left in (0..5).rev() {
+        let reply = client.get("/auth").await;
+        let rate = format!(r#""default";r={left};t=5"#);
+        assert_eq!(reply.status, 200);
+        assert_eq!(
+            fields.map(|field| reply.header(field)),
+            [Some(policy), Some(rate.as_str()), None]
+        );
+    }
+    let sixth = client.get("/auth").await;
+    assert_eq!(sixth.status, 429);
+    let rate = r#""default";r=0;t=5"#;
+    assert_eq!(fields.map(|field| sixth.header(field)), [Some(policy), Some(rate), Some("5")]);
+    assert!(sixth.body.contains("http-problem-types#quota-exceeded"), "{sixth:?}");
+}

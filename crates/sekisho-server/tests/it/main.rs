@@ -6,6 +6,7 @@ mod bodies;
 mod check;
 mod crowds;
 mod harness;
+mod identity;
 mod life;
 mod metrics;
 mod peers;
