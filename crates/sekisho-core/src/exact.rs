@@ -44,6 +44,14 @@ impl ExactTime {
         if self.amount == amount { level } else { level.min(times(WAIT_NS_MAX, amount.get())) }
     }
 
+    /// Returns this moved back, stopping at the epoch.
+    pub(crate) fn earlier(self, by: Span) -> Self {
+        match self.ns.checked_sub(by.as_nanos()) {
+            Some(ns) => Self { ns, ..self },
+            None => Self { ns: 0, rest: 0, ..self },
+        }
+    }
+
     /// Returns the first whole nanosecond that is not before this.
     #[inline]
     pub(crate) fn ceil(self) -> Timestamp {

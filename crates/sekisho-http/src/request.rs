@@ -41,6 +41,7 @@ pub fn describe<'a>(
         path,
         query: parts.uri.query(),
         client,
+        principal: None,
         headers,
     }
 }

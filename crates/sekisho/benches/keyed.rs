@@ -99,6 +99,7 @@ fn policies() -> Row {
             path: &path,
             query: None,
             client,
+            principal: None,
             headers: &NoHeaders,
         };
         black_box(limiter.decide_now(&request, Mode::Check).is_allowed());

@@ -6,7 +6,10 @@ use sekisho_core::{Joint, Limit, Outcome, Span, Timestamp, Verdict};
 
 use crate::{
     key::Key,
-    policy::plan::CostError,
+    policy::{
+        answer::{CountedAnswers, Refusal},
+        plan::CostError,
+    },
     store::{Scope, StoreError},
 };
 
@@ -61,6 +64,8 @@ pub struct Part {
     pub key: Key,
     /// How many units.
     pub cost: u64,
+    /// Which answers count; all, when the policy does not say.
+    pub counted: Option<Arc<CountedAnswers>>,
     /// What it said; what `judge` would when the request was refused before it was asked.
     pub verdict: Verdict,
 }
@@ -77,6 +82,8 @@ pub struct Decision {
     pub parts: Vec<Part>,
     /// The policy that refused a request before any limit was asked.
     pub refused_by: Option<Arc<str>>,
+    /// What the refusal of the policy that refuses looks like, when its file says so.
+    pub refusal: Option<Arc<Refusal>>,
     /// The longest wait for a slot, when allowed.
     pub delay: Span,
     binding: usize,
@@ -93,7 +100,15 @@ impl Decision {
             Outcome::Never if blocked => Ruling::Blocked,
             Outcome::Never => Ruling::Never,
         };
-        Self { ruling, at, parts, refused_by: None, delay: joint.delay, binding: joint.binding }
+        Self {
+            ruling,
+            at,
+            parts,
+            refused_by: None,
+            refusal: None,
+            delay: joint.delay,
+            binding: joint.binding,
+        }
     }
 
     /// Returns a decision that no limit was asked for.
@@ -102,7 +117,15 @@ impl Decision {
         at: Timestamp,
         refused_by: Option<Arc<str>>,
     ) -> Self {
-        Self { ruling, at, parts: Vec::new(), refused_by, delay: Span::ZERO, binding: 0 }
+        Self {
+            ruling,
+            at,
+            parts: Vec::new(),
+            refused_by,
+            refusal: None,
+            delay: Span::ZERO,
+            binding: 0,
+        }
     }
 
     /// Returns whether the request may go ahead.

@@ -46,6 +46,7 @@ pub use crate::{
     policy::{
         ListenSettings, OnMissingKey, Original, Policy, PolicyLimit, PolicySet, Settings,
         StoreSettings,
+        answer::{AnswerSettings, CountedAnswers, HeaderFamily, Refusal, ResetForm},
         identity::{AddressSource, IdentityDoor, IdentitySettings},
         lint::{Code, Diagnostic, PolicyErrors, Severity},
         plan::CostError,

@@ -34,6 +34,7 @@ use crate::{
 ///     path: &CanonicalPath::parse("/login?next=/")?,
 ///     query: Some("next=/"),
 ///     client: Some("203.0.113.9".parse()?),
+///     principal: None,
 ///     headers: &NoHeaders,
 /// };
 /// let allowed = (0..3).filter(|_| limiter.decide_now(&request, Mode::Check).is_allowed()).count();
@@ -114,6 +115,7 @@ impl PolicySet {
                 plan: plan.clone(),
                 key: key.clone(),
                 cost,
+                counted: policy.count.clone(),
                 verdict: Verdict::UNLIMITED,
             }));
         }
@@ -150,6 +152,7 @@ impl PolicySet {
                 plan: None,
                 key: key.clone(),
                 cost: direct.cost,
+                counted: None,
                 verdict: Verdict::UNLIMITED,
             }
         };
@@ -208,11 +211,49 @@ impl<S: Store> Limiter<S> {
     /// Decides a request under all policies that match it. `ask.cost`, when given, replaces the policies' costs.
     pub async fn decide(&self, request: &Request<'_>, ask: impl Into<Asked<'_>>) -> Decision {
         let ask = ask.into();
-        match self.policies.plan(request, &ask) {
+        let mut decision = match self.policies.plan(request, &ask) {
             Plan::Refused(ruling, policy) => {
                 Decision::without_limits(ruling, Timestamp::EPOCH, policy)
             }
             Plan::Charges(parts) => self.decide_parts(parts, ask.mode).await,
+        };
+        if !decision.is_allowed() {
+            let refusing = decision
+                .refused_by
+                .clone()
+                .or_else(|| decision.binding().map(|part| Arc::clone(&part.policy)));
+            let policy = self
+                .policies
+                .policies()
+                .iter()
+                .find(|policy| refusing.as_deref() == Some(policy.name()));
+            decision.refusal = policy.and_then(|policy| policy.refusal.clone());
+        }
+        decision
+    }
+
+    /// Gives back what some parts of an allowed decision were charged: for a request that turns out not to count, or that
+    /// nobody waits for any more. Returns how many charges were given back.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn refund(
+        &self,
+        decision: &Decision,
+        which: impl Fn(&Part) -> bool + Send,
+    ) -> Result<usize, StoreError> {
+        if !decision.is_allowed() {
+            return Ok(0);
+        }
+        let parts: Vec<_> = decision.parts.iter().filter(|part| which(part)).cloned().collect();
+        if parts.is_empty() {
+            return Ok(0);
+        }
+        let charges = charges(&parts);
+        let asks = [Ask { charges: &charges, mode: Mode::Refund { at: decision.at } }];
+        match self.store.decide(&asks, Now::StoreClock).await.pop() {
+            Some(Ok(_)) | None => Ok(parts.len()),
+            Some(Err(error)) => Err(error),
         }
     }
 
@@ -266,6 +307,18 @@ impl Limiter<Memory> {
     /// Decides a request as [`decide`](Self::decide) does, without waiting for anything.
     pub fn decide_now<'a>(&self, request: &Request<'_>, ask: impl Into<Asked<'a>>) -> Decision {
         ready(self.decide(request, ask.into()))
+    }
+
+    /// Gives back as [`refund`](Self::refund) does, without waiting for anything.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn refund_now(
+        &self,
+        decision: &Decision,
+        which: impl Fn(&Part) -> bool + Send,
+    ) -> Result<usize, StoreError> {
+        ready(self.refund(decision, which))
     }
 
     /// Decides limits that the caller names itself, without waiting for anything.

@@ -3,6 +3,7 @@
 //! A file is parsed into plain structs ([`mod@file`]), then compiled into what the hot path uses ([`compile`]). All that can be
 //! wrong is found then, with the file's line and a stable code ([`lint`]).
 
+pub(crate) mod answer;
 pub(crate) mod compile;
 pub(crate) mod file;
 pub(crate) mod identify;
@@ -20,6 +21,7 @@ use sekisho_core::Limit;
 
 pub use self::settings::{ListenSettings, Original, Settings, StoreSettings};
 use self::{
+    answer::{CountedAnswers, Refusal},
     compile::Problems,
     identify::KeySpec,
     lists::Lists,
@@ -76,6 +78,8 @@ pub struct Policy {
     pub(crate) cost: CostSpec,
     pub(crate) limits: PlanSpec,
     pub(crate) lists: Lists,
+    pub(crate) refusal: Option<Arc<Refusal>>,
+    pub(crate) count: Option<Arc<CountedAnswers>>,
 }
 
 impl Policy {
@@ -92,6 +96,16 @@ impl Policy {
     /// Returns its plans and their limits; one plan without a name when there are none.
     pub fn plans(&self) -> impl Iterator<Item = (&str, &[PolicyLimit])> {
         self.limits.plans()
+    }
+
+    /// Returns what its denial looks like.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_deref()
+    }
+
+    /// Returns which answers count; all, when it does not say.
+    pub fn counted_answers(&self) -> Option<&CountedAnswers> {
+        self.count.as_deref()
     }
 
     /// Returns the key's parts in words.

@@ -46,6 +46,8 @@ pub struct Request<'a> {
     pub query: Option<&'a str>,
     /// The client's address; absent on a unix socket.
     pub client: Option<IpAddr>,
+    /// Who the caller has been found to be, when something before the limiter has verified it.
+    pub principal: Option<&'a str>,
     /// The header lines.
     pub headers: &'a dyn Headers,
 }

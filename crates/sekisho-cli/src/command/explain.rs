@@ -34,6 +34,7 @@ pub(super) fn run(args: &Explain) -> Result<(), Report> {
         path: &path,
         query,
         client: args.peer,
+        principal: None,
         headers: &headers,
     };
     match args.output {

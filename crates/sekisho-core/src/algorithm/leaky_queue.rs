@@ -123,8 +123,7 @@ impl Account for LeakyQueue {
         let most = Self::capacity(context.limit);
         match self.debt_at {
             Some(at) if at > context.now => {
-                let back = at.since(context.now).as_nanos();
-                self.next.ns = self.next.ns.saturating_sub(back);
+                self.next = self.next.earlier(at.since(context.now));
                 self.debt_at = Some(context.now);
                 self.last_units = 0;
             }

@@ -100,8 +100,7 @@ impl Account for TokenBucket {
         let full = Self::full(context.limit);
         match self.debt_at {
             Some(at) if at > context.now => {
-                let back = at.since(context.now).as_nanos();
-                self.tat.ns = self.tat.ns.saturating_sub(back);
+                self.tat = self.tat.earlier(at.since(context.now));
                 self.debt_at = Some(context.now);
             }
             None if level > full => {

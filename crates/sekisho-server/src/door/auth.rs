@@ -70,6 +70,7 @@ pub(crate) fn answer(
             .and_then(|target| target.split_once('?'))
             .map(|(_, query)| query),
         client: client.address,
+        principal: None,
         headers: &headers,
     };
     let door = match profile {

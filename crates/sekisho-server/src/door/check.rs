@@ -196,6 +196,7 @@ fn decide(doors: &Doors, check: &Check) -> Decision {
                 path: &request.path,
                 query: request.query.as_deref(),
                 client: client.address,
+                principal: None,
                 headers: &request.headers,
             };
             doors.decide(Door::Check, &request, asked)

@@ -9,6 +9,7 @@ use std::{collections::BTreeSet, net::SocketAddr};
 pub(crate) use self::problems::Problems;
 use super::{
     OnMissingKey, Policy, PolicySet, Settings,
+    answer::{AnswerSettings, CountedAnswers, Refusal},
     file::{
         Bytes, CostFile, ListenFile, OnMissingFile, OriginalFile, OverflowFile, PolicyFile,
         PolicyTable, Spanned, StoreFile,
@@ -34,6 +35,7 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
     let settings = Settings {
         listen: listen(file.listen.as_ref(), problems),
         store: store(&file.store, problems),
+        answer: AnswerSettings::compile(&file.answer),
         identity: IdentitySettings::compile(&file.identity, problems),
     };
     let prefixes = Prefixes::compile(&file.identity, problems);
@@ -109,6 +111,11 @@ fn policy(
             allow: List::compile(&table.allow, Some(&key), seed, problems),
             deny: List::compile(&table.deny, Some(&key), seed, problems),
         },
+        refusal: table.refusal.as_ref().map(|of| Refusal::compile(of.get_ref(), problems).into()),
+        count: table
+            .count
+            .as_ref()
+            .map(|of| CountedAnswers::compile(of.get_ref(), problems).into()),
         matcher,
         key,
     }

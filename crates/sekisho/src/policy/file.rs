@@ -27,6 +27,9 @@ pub(crate) struct PolicyFile {
     /// Who is asking.
     #[serde(default)]
     pub(crate) identity: IdentityFile,
+    /// What answers look like.
+    #[serde(default)]
+    pub(crate) answer: AnswerFile,
     /// Clients that no policy holds for.
     #[serde(default)]
     pub(crate) allow: ListFile,
@@ -194,6 +197,70 @@ pub(crate) struct AddressHeader {
     pub(crate) header: String,
 }
 
+/// `[answer]`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnswerFile {
+    /// Which families of fields answers have: `retry-after`, `ratelimit`, `x-ratelimit`; the first two by default. A refusal
+    /// that has a wait names it in `Retry-After` whatever is chosen.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<FamilyFile>>"))]
+    pub(crate) headers: Option<Vec<FamilyFile>>,
+    /// What `X-RateLimit-Reset` is: `unix` seconds (the default) or `delta` seconds.
+    pub(crate) reset: Option<ResetFile>,
+    /// Whether scripts of other origins may read the fields: lists them in `Access-Control-Expose-Headers`.
+    #[serde(default)]
+    pub(crate) expose: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FamilyFile {
+    RetryAfter,
+    Ratelimit,
+    XRatelimit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ResetFile {
+    Unix,
+    Delta,
+}
+
+/// `refusal` of a policy.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RefusalFile {
+    /// The status of a denial, 400 to 599; 429 by default.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u16>"))]
+    pub(crate) status: Option<Spanned<i64>>,
+    /// The body of a denial, instead of the problem.
+    pub(crate) body: Option<String>,
+    /// The media type of that body; `text/plain; charset=utf-8` by default.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) content_type: Option<Spanned<String>>,
+    /// The problem's `detail`, in any language, in which `{policy}`, `{limit}`, `{remaining}` and `{retry_after}` are filled in.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) detail: Option<Spanned<String>>,
+    /// The status of a request that lacks a part of the key: 400, 401 (the default) or 403.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u16>"))]
+    pub(crate) missing_key_status: Option<Spanned<i64>>,
+}
+
+/// `count` of a policy.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CountFile {
+    /// The statuses of answers that count; a request whose answer has another gets its units back.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<u16>"))]
+    pub(crate) status: Spanned<Vec<i64>>,
+}
+
 /// `allow` and `deny`: by address block, and in a policy by key.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -255,8 +322,12 @@ pub(crate) struct PolicyTable {
     pub(crate) on_change: Later,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) enforce_percent: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) count: Later,
+    /// What a denial looks like.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<RefusalFile>"))]
+    pub(crate) refusal: Option<Spanned<RefusalFile>>,
+    /// Which answers count, where the answer is seen: in the tower layer and the gateway.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<CountFile>"))]
+    pub(crate) count: Option<Spanned<CountFile>>,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) count_denied: Later,
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -315,7 +386,7 @@ impl OneOrMany {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(untagged))]
 pub(crate) enum PartFile {
-    /// `ip` or `path-pattern`.
+    /// `ip`, `path-pattern` or `principal`.
     Word(String),
     Table(Box<PartTable>),
 }
@@ -515,15 +586,19 @@ either_way!(OneOrMany, "a text or a list of texts", {
         Ok(Self::Many(texts))
     }
 });
-either_way!(PartFile, "`ip`, `path-pattern` or a table like `{ header = \"x-api-key\" }`", {
-    fn from_text(text: &str) -> Option<Self> {
-        Some(Self::Word(text.into()))
+either_way!(
+    PartFile,
+    "`ip`, `path-pattern`, `principal` or a table like `{ header = \"x-api-key\" }`",
+    {
+        fn from_text(text: &str) -> Option<Self> {
+            Some(Self::Word(text.into()))
+        }
+        fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+            Deserialize::deserialize(MapAccessDeserializer::new(map))
+                .map(|table| Self::Table(Box::new(table)))
+        }
     }
-    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-        Deserialize::deserialize(MapAccessDeserializer::new(map))
-            .map(|table| Self::Table(Box::new(table)))
-    }
-});
+);
 either_way!(LimitFile, "a limit like `60/min`, or a table with `id` and `rate`", {
     fn from_text(text: &str) -> Option<Self> {
         Some(Self::Text(text.into()))

@@ -38,6 +38,8 @@ pub(crate) enum Source {
     /// A segment of the path, from 1.
     Segment(usize),
     PathPattern,
+    /// Who the caller was found to be by whatever stands before the limiter.
+    Principal,
     Constant(String),
 }
 
@@ -95,6 +97,7 @@ impl Source {
             Self::Query(name) => format!("query.{name}"),
             Self::Segment(index) => format!("segment.{index}"),
             Self::PathPattern => "path-pattern".to_owned(),
+            Self::Principal => "principal".to_owned(),
             Self::Constant(_) => "constant".to_owned(),
         }
     }
@@ -126,6 +129,9 @@ impl Source {
             Self::Query(parameter) => key.part(&name, &request.parameter(parameter)?),
             Self::Segment(index) => key.part(&name, request.path.segments().nth(index - 1)?),
             Self::PathPattern => key.part(&name, matched.pattern?.as_str().as_bytes()),
+            Self::Principal => {
+                key.part(&name, request.principal.filter(|name| !name.is_empty())?.as_bytes());
+            }
             Self::Constant(text) => key.part(&name, text.as_bytes()),
         }
         Some(())
@@ -145,7 +151,7 @@ impl Source {
                 );
             }
             Self::Header(_) | Self::Cookie(_) => key.secret(&name, value.as_bytes(), seed),
-            Self::Query(_) | Self::Segment(_) | Self::PathPattern => {
+            Self::Query(_) | Self::Segment(_) | Self::PathPattern | Self::Principal => {
                 key.part(&name, value.as_bytes());
             }
             Self::Constant(text) => {
@@ -192,7 +198,7 @@ impl KeySpec {
         let always = |source: &Source| match source {
             Source::Ip(_) | Source::PathPattern | Source::Constant(_) => true,
             Source::Segment(index) => *index <= segments_min,
-            Source::Header(_) | Source::Cookie(_) | Source::Query(_) => false,
+            Source::Header(_) | Source::Cookie(_) | Source::Query(_) | Source::Principal => false,
         };
         let known = self.parts.iter().all(|sources| !sources.is_empty());
         known.then(|| self.parts.iter().any(|sources| !sources.iter().any(always)))
@@ -266,13 +272,14 @@ fn compile_part<'a>(
             let source = match word.as_str() {
                 "ip" => Some(Source::Ip(prefixes)),
                 "path-pattern" => Some(Source::PathPattern),
+                "principal" => Some(Source::Principal),
                 _ => None,
             };
             if source.is_none() {
                 problems.add(
                     Code::Key,
                     part.span(),
-                    format!("`{word}` is no part of a key: write `ip`, `path-pattern`, or a table like `{{ header = \"{word}\" }}`"),
+                    format!("`{word}` is no part of a key: write `ip`, `path-pattern`, `principal`, or a table like `{{ header = \"{word}\" }}`"),
                 );
             }
             return (source, None);

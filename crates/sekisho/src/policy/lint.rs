@@ -63,6 +63,7 @@ codes! {
     Address = "SK026", Error, "An address to listen on that is none, or that two doors share.";
     Number = "SK027", Error, "A number that is out of its bounds.";
     Identity = "SK028", Error, "A source of client addresses that nobody may be believed about, or proxies that are asked for nothing.";
+    Answer = "SK029", Error, "A status, media type, detail or counted answer that cannot be.";
     UnverifiedHeader = "SK101", Warning, "A key is a header that any client can make up, and no limit by address holds the same requests.";
     CostAboveCapacity = "SK102", Warning, "A cost can exceed a limit's capacity: such a request never passes.";
     PlanFromClient = "SK103", Warning, "The plan is chosen by a header: whoever sets that header chooses the plan.";

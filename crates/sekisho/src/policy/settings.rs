@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use super::identity::IdentitySettings;
+use super::{answer::AnswerSettings, identity::IdentitySettings};
 use crate::store::memory::Overflow;
 
 /// Where to listen and how to store.
@@ -12,6 +12,8 @@ pub struct Settings {
     pub listen: ListenSettings,
     /// How the memory store is bounded.
     pub store: StoreSettings,
+    /// What answers look like.
+    pub answer: AnswerSettings,
     /// Whom to believe about a client's address.
     pub identity: IdentitySettings,
 }

@@ -78,6 +78,7 @@ pub(crate) fn any_bytes_may_stand_in_a_header() {
             path: &path,
             query: None,
             client: Some("192.0.2.1".parse().unwrap()),
+            principal: None,
             headers: &headers,
         };
         limiter.decide_now(&request, Mode::Check)

@@ -21,6 +21,7 @@ fn request(path: &CanonicalPath) -> Request<'_> {
         path,
         query: None,
         client: Some("192.0.2.1".parse().unwrap()),
+        principal: None,
         headers: &NoHeaders,
     }
 }

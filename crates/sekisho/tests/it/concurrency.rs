@@ -68,6 +68,7 @@ fn several_limits_together_admit_exactly_the_smallest() {
             path: &path,
             query: None,
             client: Some(round.to_be_bytes().into()),
+            principal: None,
             headers: &NoHeaders,
         };
         let ask = |mode| limiter.decide_now(&request, mode);
@@ -79,6 +80,7 @@ fn several_limits_together_admit_exactly_the_smallest() {
                 path: &path,
                 query: None,
                 client: Some(round.to_be_bytes().into()),
+                principal: None,
                 headers: &NoHeaders,
             };
             limiter.decide_now(&request, Mode::Check).is_allowed()

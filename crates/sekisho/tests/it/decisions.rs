@@ -22,6 +22,7 @@ fn decide(limiter: &Limiter, line: &str, peer: &str, headers: Lines<'_>) -> Deci
         path: &CanonicalPath::parse(target).unwrap(),
         query: target.split_once('?').map(|(_, query)| query),
         client: Some(peer.parse().unwrap()),
+        principal: None,
         headers: &headers,
     };
     limiter.decide_now(&request, Mode::Check)
@@ -241,6 +242,7 @@ fn modes_and_costs_of_the_caller_replace_the_policys() {
         path: &path,
         query: None,
         client: Some([192, 0, 2, 1].into()),
+        principal: None,
         headers: &sekisho::NoHeaders,
     };
     let ask =

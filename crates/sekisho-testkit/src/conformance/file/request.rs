@@ -99,6 +99,7 @@ impl RequestStep {
             self.headers.iter().map(|(name, value)| (name.clone(), with(value))).collect();
         let query = self.query.as_ref().map(with);
         let request = Request {
+            principal: None,
             method: &self.method,
             host: None,
             path: &path,

@@ -40,7 +40,6 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
                 ("ban", &policy.ban),
                 ("on_change", &policy.on_change),
                 ("enforce_percent", &policy.enforce_percent),
-                ("count", &policy.count),
                 ("count_denied", &policy.count_denied),
                 ("headers", &policy.headers),
                 ("descriptor", &policy.descriptor),
