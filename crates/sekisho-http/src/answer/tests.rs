@@ -51,6 +51,7 @@ fn get(limiter: &Limiter<Memory>, headers: &[(&str, &str)]) -> Decision {
         path: &CanonicalPath::root(),
         query: None,
         client: Some([192, 0, 2, 7].into()),
+        principal: None,
         headers: &crate::HeaderLines(&map),
     };
     limiter.decide_now(&request, Mode::Check)
