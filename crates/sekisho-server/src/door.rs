@@ -3,6 +3,7 @@
 pub(crate) mod auth;
 pub(crate) mod body;
 pub mod check;
+pub mod gateway;
 pub(crate) mod listener;
 pub mod openapi;
 pub(crate) mod patience;

@@ -7,7 +7,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{sleep, timeout},
 };
 
@@ -25,6 +25,32 @@ pub(crate) trait Handle: Send + Sync + 'static {
         peer: SocketAddr,
         request: Request<Incoming>,
     ) -> impl Future<Output = Reply> + Send;
+}
+
+/// Speaks with the peers of a listener, whatever the protocol.
+pub(crate) trait Serve: Send + Sync + 'static {
+    /// Answers what comes over one connection until either side ends it.
+    fn connection(
+        self: Arc<Self>,
+        stream: TcpStream,
+        stay: Stay,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+/// A connection's place with its listener, which waits at its end until the last holder is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Stay {
+    pub(crate) peer: SocketAddr,
+    stages: watch::Receiver<Stage>,
+    _place: Arc<OwnedSemaphorePermit>,
+}
+
+impl Stay {
+    /// Is ready once the listener has come that far.
+    pub(crate) async fn reached(&self, wanted: Stage) {
+        // An error is a listener that is gone.
+        let _stage = self.stages.clone().wait_for(|stage| *stage >= wanted).await;
+    }
 }
 
 /// How far a listener has come.
@@ -50,23 +76,26 @@ impl Listener {
         Self { socket, limits }
     }
 
-    /// Accepts connections until `stop`, then finishes what runs within the time that the limits allow.
+    /// Answers requests of HTTP/1.1 until `stop`, then finishes what runs within the time that the limits allow.
     pub(crate) async fn run(self, handler: impl Handle, stop: impl Future<Output = ()>) {
+        let limits = self.limits;
+        self.serve(Served { server: server(&limits), limits, handler }, stop).await;
+    }
+
+    /// The same for those who speak with the peers themselves.
+    pub(crate) async fn serve(self, served: impl Serve, stop: impl Future<Output = ()>) {
         let Self { socket, limits } = self;
         let most = u32::try_from(limits.connections).unwrap_or(u32::MAX).max(1);
         let places = Arc::new(Semaphore::new(most as usize));
         let stage = watch::Sender::new(Stage::Serving);
-        let served = Arc::new(Served { server: server(&limits), limits, handler });
+        let served = Arc::new(served);
         let accept_all = async {
             loop {
                 // The place comes first: what has none waits in the system's queue and costs nothing here.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
                 let Some((stream, peer)) = accept(&socket).await else { continue };
-                let (served, stages) = (Arc::clone(&served), stage.subscribe());
-                let _running = tokio::spawn(async move {
-                    served.connection(stream, peer, stages).await;
-                    drop(place);
-                });
+                let stay = Stay { peer, stages: stage.subscribe(), _place: Arc::new(place) };
+                let _running = tokio::spawn(Arc::clone(&served).connection(stream, stay));
             }
         };
         tokio::select! {
@@ -91,18 +120,13 @@ struct Served<H> {
     handler: H,
 }
 
-impl<H: Handle> Served<H> {
-    /// Answers what comes over one connection until either side ends it.
-    async fn connection(
-        self: Arc<Self>,
-        stream: TcpStream,
-        peer: SocketAddr,
-        mut stages: watch::Receiver<Stage>,
-    ) {
+impl<H: Handle> Serve for Served<H> {
+    async fn connection(self: Arc<Self>, stream: TcpStream, stay: Stay) {
         let progress = Arc::new(Progress::default());
         let socket = TokioIo::new(Patient::new(stream, Arc::clone(&progress), self.limits));
         let service = service_fn(|request| {
             let (served, progress) = (Arc::clone(&self), Arc::clone(&progress));
+            let peer = stay.peer;
             async move {
                 progress.begin();
                 let reply = served.handler.handle(peer, request).await;
@@ -115,12 +139,12 @@ impl<H: Handle> Served<H> {
         tokio::select! {
             biased;
             _ended = connection.as_mut() => return,
-            _stage = stages.wait_for(|stage| *stage >= Stage::Draining) => {}
+            () = stay.reached(Stage::Draining) => {}
         }
         connection.as_mut().graceful_shutdown();
         tokio::select! {
             _ended = connection => {}
-            _stage = stages.wait_for(|stage| *stage >= Stage::Cut) => {}
+            () = stay.reached(Stage::Cut) => {}
         }
     }
 }

@@ -32,27 +32,51 @@ enum Phase {
     Idle,
 }
 
-/// What the socket and the service of one connection both know of it. Only the connection's own task touches it.
+/// What the socket and the service of one connection both know of it.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// The phase, and above it how many there were: two idle times are not one.
+    /// From the low end: the phase, whether requests come side by side, how many run, and how many phases there were, since
+    /// two idle times are not one.
     stamp: AtomicU64,
 }
+
+/// Set once requests come side by side, as in HTTP/2. Then bytes that come in need not be a head's: pings are none.
+const SIDE_BY_SIDE: u64 = 1 << 2;
+/// One request that runs; more than a connection can have fit below [`ONE_PHASE`].
+const ONE_RUNNING: u64 = 1 << 3;
+const ONE_PHASE: u64 = 1 << 32;
 
 impl Progress {
     /// Says that a head has been read.
     pub(crate) fn begin(&self) {
-        self.enter(Phase::Busy);
+        self.change(|stamp| Self::entered(stamp + ONE_RUNNING, Phase::Busy));
+    }
+
+    /// The same, where others may run beside it.
+    pub(crate) fn begin_side_by_side(&self) {
+        self.change(|stamp| Self::entered((stamp | SIDE_BY_SIDE) + ONE_RUNNING, Phase::Busy));
     }
 
     /// Says that an answer has been made.
     pub(crate) fn end(&self) {
-        self.enter(Phase::Idle);
+        self.change(|stamp| {
+            let stamp = stamp - ONE_RUNNING;
+            let others = stamp % ONE_PHASE >= ONE_RUNNING;
+            if others { stamp } else { Self::entered(stamp, Phase::Idle) }
+        });
     }
 
     fn enter(&self, phase: Phase) {
-        let count = self.stamp.load(Relaxed) >> 2;
-        self.stamp.store((count + 1) << 2 | phase as u64, Relaxed);
+        self.change(|stamp| Self::entered(stamp, phase));
+    }
+
+    const fn entered(stamp: u64, phase: Phase) -> u64 {
+        (stamp.wrapping_add(ONE_PHASE) & !3) | phase as u64
+    }
+
+    fn change(&self, change: impl Fn(u64) -> u64) {
+        // Answers of HTTP/2 end in tasks of their own.
+        let _before = self.stamp.fetch_update(Relaxed, Relaxed, |stamp| Some(change(stamp)));
     }
 
     fn stamp(&self) -> u64 {
@@ -133,7 +157,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
             return self.poll_patience(context);
         }
         // Only the first byte counts: a peer that sends one byte after another gains nothing by it.
-        if Progress::phase_of(self.progress.stamp()) == Phase::Idle {
+        let stamp = self.progress.stamp();
+        if Progress::phase_of(stamp) == Phase::Idle && stamp & SIDE_BY_SIDE == 0 {
             self.progress.enter(Phase::Head);
         }
         read

@@ -129,7 +129,14 @@ fn compile_source(address: &Spanned<AddressFile>, problems: &mut Problems<'_>) -
             AddressWord::XForwardedFor => AddressSource::XForwardedFor,
             AddressWord::Forwarded => AddressSource::Forwarded,
             AddressWord::XRealIp => AddressSource::XRealIp,
-            AddressWord::ProxyProtocol => AddressSource::ProxyProtocol,
+            AddressWord::ProxyProtocol => {
+                problems.add(
+                    Code::NotYet,
+                    address.span(),
+                    "`proxy-protocol` is not in this version: have the proxy set a header",
+                );
+                AddressSource::ProxyProtocol
+            }
         },
         AddressFile::Header(table) => {
             if !is_header_name(&table.header) {

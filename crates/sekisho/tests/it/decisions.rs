@@ -269,3 +269,63 @@ fn limits_without_a_policy_are_counted_by_key() {
     assert_eq!(ask(&odd).binding().unwrap().verdict.outcome, Outcome::Allow);
     assert_eq!(ask(b"").binding().unwrap().verdict.retry_after, Some(Span::from_secs(30)));
 }
+
+#[test]
+fn a_verified_principal_is_counted_and_a_made_up_one_is_nobody() {
+    let limiter = limiter(
+        "[[policy]]\nname = \"p\"\nkey = [\"principal\"]\non_missing_key = \"deny\"\nlimits = [\"1/min\"]\nrefusal = { status = 420, missing_key_status = 403 }\n",
+    );
+    let path = CanonicalPath::root();
+    let ask = |principal: Option<&str>| {
+        let request = Request {
+            method: "GET",
+            host: None,
+            path: &path,
+            query: None,
+            client: None,
+            principal,
+            headers: &sekisho::NoHeaders,
+        };
+        limiter.decide_now(&request, Mode::Check)
+    };
+    assert_eq!(ask(Some("alice")).binding().unwrap().key.as_str(), "principal=alice");
+    let refused = ask(Some("alice"));
+    let refusal = refused.refusal.as_ref().unwrap();
+    assert_eq!((refused.ruling.as_str(), refusal.status), ("deny", Some(420)));
+    assert_eq!(ask(Some("")).refusal.as_ref().unwrap().missing_key_status, Some(403));
+    assert_eq!(ask(None).ruling, Ruling::MissingKey);
+    assert!(ask(Some("bob")).refusal.is_none(), "an allowed request is refused by nobody");
+}
+
+#[test]
+fn what_does_not_count_is_given_back_and_what_does_is_not() {
+    let limiter = limiter(
+        "[[policy]]\nname = \"login\"\nkey = [\"ip\"]\nlimits = [\"3/h sliding-log\", \"9/h\"]\ncount = { status = [401, 403] }\n[[policy]]\nname = \"all\"\nkey = [\"ip\"]\nlimits = [\"100/h\"]\n",
+    );
+    let left = |decision: &Decision| -> Vec<_> {
+        decision.parts.iter().map(|part| part.verdict.remaining.unwrap()).collect()
+    };
+    let give_back = |decision: &Decision, status: u16| {
+        let uncounted = |part: &sekisho::Part| {
+            part.counted.as_ref().is_some_and(|counted| !counted.counts(status))
+        };
+        limiter.refund_now(decision, uncounted).unwrap()
+    };
+    let first = decide(&limiter, "POST /", "192.0.2.1", &[]);
+    assert_eq!(
+        (left(&first), give_back(&first, 200)),
+        (vec![2, 8, 99], 2),
+        "a success does not count"
+    );
+    let second = decide(&limiter, "POST /", "192.0.2.1", &[]);
+    assert_eq!((left(&second), give_back(&second, 401)), (vec![2, 8, 98], 0), "a failure does");
+    assert_eq!(left(&decide(&limiter, "POST /", "192.0.2.1", &[])), [1, 7, 97]);
+    let refused = decide(&limiter, "POST /", "192.0.2.1", &[]);
+    assert!(refused.is_allowed());
+    let denied = decide(&limiter, "POST /", "192.0.2.1", &[]);
+    assert_eq!(
+        (denied.ruling.as_str(), give_back(&denied, 200)),
+        ("deny", 0),
+        "nothing was charged"
+    );
+}

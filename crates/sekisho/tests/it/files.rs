@@ -104,6 +104,13 @@ fn every_kind_of_error_has_its_code_line_field_and_words() {
             "x-forwarded-for",
         ),
         (
+            "[identity]\naddress = \"proxy-protocol\"\ntrusted_proxies = [\"10.0.0.1\"]\n",
+            Code::NotYet,
+            2,
+            "identity.address",
+            "not in this version",
+        ),
+        (
             "[listen.auth]\nhold = \"2s\"\n",
             Code::NotYet,
             2,
@@ -242,6 +249,16 @@ fn every_kind_of_error_has_its_code_line_field_and_words() {
     ];
     for (lines, code, line, field, words) in policies {
         expect(&policy(lines), code, line, field, words);
+    }
+    for (lines, field, words) in [
+        ("refusal = { status = 200 }", "policy[0].refusal.status", "400 to 599"),
+        ("refusal = { missing_key_status = 404 }", "policy[0].refusal.missing_key_status", "401"),
+        ("refusal = { content_type = \"text/html\" }", "policy[0].refusal.content_type", "body"),
+        ("refusal = { detail = \"wait {seconds}\" }", "policy[0].refusal.detail", "{retry_after}"),
+        ("count = { status = [] }", "policy[0].count.status", "at least one"),
+        ("count = { status = [99] }", "policy[0].count.status", "100 to 599"),
+    ] {
+        expect(&policy(&format!("{lines}\n{right}")), Code::Answer, 3, field, words);
     }
     expect(&format!("{0}{0}", policy(right)), Code::Name, 6, "policy[1].name", "another policy");
     expect(&policy(right).replace("\"p\"", "\"a b\""), Code::Name, 2, "policy[0].name", "letters");

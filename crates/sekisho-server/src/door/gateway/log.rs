@@ -1,0 +1,142 @@
+//! The access log: one line of JSON a decision, in the order in which they were made.
+//!
+//! A line is put into a queue in the same breath as the decision is made, and a thread of its own writes. A writer that is too
+//! slow loses lines, which are counted; it never holds up a decision.
+
+mod line;
+
+use std::{
+    fmt,
+    io::{self, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
+use parking_lot::Mutex;
+
+pub(super) use self::line::{Line, refund_line};
+
+/// The most lines that wait to be written. A writer that falls behind further loses some.
+pub const LINES_MAX: usize = 8_192;
+
+/// Where the decisions are written. Clones write to the same place, in one order.
+#[derive(Clone)]
+pub struct AccessLog {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Held over a decision and its place in the queue, so that no other comes between.
+    queue: Mutex<Option<SyncSender<Vec<u8>>>>,
+    lost: Arc<AtomicU64>,
+    writing: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for AccessLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessLog").field("lost", &self.lost()).finish_non_exhaustive()
+    }
+}
+
+impl AccessLog {
+    /// Returns a log that writes to `writer`, from a thread of its own.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn to(writer: Box<dyn Write + Send>) -> io::Result<Self> {
+        let (queue, lines) = sync_channel(LINES_MAX);
+        let lost = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&lost);
+        let writing = thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || write_all(writer, &lines, &counted))?;
+        let (queue, writing) = (Mutex::new(Some(queue)), Mutex::new(Some(writing)));
+        Ok(Self { shared: Arc::new(Shared { queue, lost, writing }) })
+    }
+
+    /// Returns how many lines were lost: the queue was full, or the writer failed.
+    pub fn lost(&self) -> u64 {
+        self.shared.lost.load(Relaxed)
+    }
+
+    /// Does something that makes a line, and puts it behind the lines of all that was done before.
+    pub(super) fn write<T>(&self, act: impl FnOnce() -> (T, Vec<u8>)) -> T {
+        let queue = self.shared.queue.lock();
+        let (done, line) = act();
+        if queue.as_ref().is_none_or(|queue| queue.try_send(line).is_err()) {
+            let _before = self.shared.lost.fetch_add(1, Relaxed);
+        }
+        done
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Without a queue the thread ends once it has written what is left.
+        drop(self.queue.get_mut().take());
+        if let Some(writing) = self.writing.get_mut().take() {
+            let _ended = writing.join();
+        }
+    }
+}
+
+fn write_all(mut writer: Box<dyn Write + Send>, lines: &Receiver<Vec<u8>>, lost: &AtomicU64) {
+    let mut count = |written: io::Result<()>| {
+        if written.is_err() {
+            let _before = lost.fetch_add(1, Relaxed);
+        }
+    };
+    loop {
+        let line = match lines.try_recv() {
+            Ok(line) => line,
+            Err(TryRecvError::Disconnected) => break,
+            Err(TryRecvError::Empty) => {
+                // Nobody is waiting: what has been written may be read now.
+                count(writer.flush());
+                match lines.recv() {
+                    Ok(line) => line,
+                    Err(_) => break,
+                }
+            }
+        };
+        count(writer.write_all(&line));
+    }
+    count(writer.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Takes nothing before it is told to.
+    struct Stuck(Receiver<()>);
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _told = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_writer_that_is_stuck_loses_lines_and_holds_up_nobody() {
+        let (go_on, told) = channel();
+        let log = AccessLog::to(Box::new(Stuck(told))).unwrap();
+        for line in 0..LINES_MAX + 100 {
+            assert_eq!(log.write(|| (line, b"{}\n".to_vec())), line);
+        }
+        // One line may be in the writer's hands.
+        assert!((99..=100).contains(&log.lost()), "{}", log.lost());
+        drop(go_on);
+    }
+}
