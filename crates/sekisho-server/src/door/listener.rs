@@ -48,8 +48,9 @@ pub(crate) struct Stay {
 impl Stay {
     /// Is ready once the listener has come that far.
     pub(crate) async fn reached(&self, wanted: Stage) {
+        let mut stages = self.stages.clone();
         // An error is a listener that is gone.
-        let _stage = self.stages.clone().wait_for(|stage| *stage >= wanted).await;
+        let _stage = stages.wait_for(|stage| *stage >= wanted).await;
     }
 }
 

@@ -124,7 +124,7 @@ impl Shared {
         let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
         let identity = &self.limiter.policies().settings().identity;
         let source = identity.source(IdentityDoor::Gateway);
-        let client = client_addr(identity, source, peer, &parts.headers);
+        let client = client_addr(identity, source, peer, &HeaderLines(&parts.headers));
         if client.unbelieved && !self.warned.swap(true, Relaxed) {
             tracing::warn!(
                 "a peer that is not among `trusted_proxies` sends the header that addresses come from; it is counted itself"

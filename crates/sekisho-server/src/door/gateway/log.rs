@@ -85,7 +85,7 @@ impl Drop for Shared {
 }
 
 fn write_all(mut writer: Box<dyn Write + Send>, lines: &Receiver<Vec<u8>>, lost: &AtomicU64) {
-    let mut count = |written: io::Result<()>| {
+    let count = |written: io::Result<()>| {
         if written.is_err() {
             let _before = lost.fetch_add(1, Relaxed);
         }
