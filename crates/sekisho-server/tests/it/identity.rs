@@ -110,7 +110,8 @@ async fn the_check_api_reads_the_described_request_alike() {
     let server = Running::start(&file(UNTRUSTED, "path")).await;
     let ask = |peer: &str, forwarded: &str| {
         let body = format!(
-            r#"{{"request":{{"method":"POST","path":"/login","host":"site.example","peer":"{peer}","headers":{{"x-forwarded-for":"{forwarded}"}}}}}}"#
+            r#"{{"request":{{"method":"POST","path":"/login","host":"site.example","peer":"{peer}",
+               "headers":{{"x-forwarded-for":"{forwarded}"}}}}}}"#
         );
         let server = &server;
         async move { server.answer(&body).await["key"].as_str().unwrap().to_owned() }

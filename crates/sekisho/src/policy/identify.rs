@@ -279,7 +279,9 @@ fn compile_part<'a>(
                 problems.add(
                     Code::Key,
                     part.span(),
-                    format!("`{word}` is no part of a key: write `ip`, `path-pattern`, `principal`, or a table like `{{ header = \"{word}\" }}`"),
+                    format!(
+                        "`{word}` is no part of a key: write `ip`, `path-pattern`, `principal`, or a table like `{{ header = \"{word}\" }}`"
+                    ),
                 );
             }
             return (source, None);
