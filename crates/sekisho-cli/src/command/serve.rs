@@ -24,6 +24,11 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
         Some(path) => command::policies(path)?,
         None => PolicySet::parse(DEFAULT).map_err(Report::failed)?,
     };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
     let limiter = Arc::new(Limiter::new(set));
     let mut options = ServeOptions::new(Arc::clone(&limiter));
     options.http = args.listen.or(options.http);

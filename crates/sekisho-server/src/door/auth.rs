@@ -19,8 +19,8 @@ use crate::{
 struct Asking<'a> {
     method: &'a str,
     host: Option<&'a str>,
-    /// The path with its query.
-    target: Cow<'a, str>,
+    /// The path with its query; a proxy may pass on any octet in it.
+    target: Cow<'a, [u8]>,
 }
 
 /// Why the original request cannot be had.
@@ -55,20 +55,16 @@ pub(crate) fn answer(
         }
         Err(Unasked::Absent(what)) => return reply::problem(StatusCode::SERVICE_UNAVAILABLE, what),
     };
-    let path = match CanonicalPath::parse(&asking.target) {
+    let path = match CanonicalPath::parse_bytes(&asking.target) {
         Ok(path) => path,
         Err(error) => return bad_path(error),
     };
+    let query = query(&asking.target);
     let request = sekisho::Request {
         method: asking.method,
         host: asking.host,
         path: &path,
-        query: asking
-            .target
-            .split('#')
-            .next()
-            .and_then(|target| target.split_once('?'))
-            .map(|(_, query)| query),
+        query: query.as_deref(),
         client: client.address,
         principal: None,
         headers: &headers,
@@ -79,6 +75,13 @@ pub(crate) fn answer(
     };
     let decision = doors.decide(door, &request, Asked::default());
     reply::of(Answer::of(&decision, profile))
+}
+
+/// Returns what follows the question mark.
+fn query(target: &[u8]) -> Option<Cow<'_, str>> {
+    let target = target.split(|byte| *byte == b'#').next()?;
+    let mark = target.iter().position(|byte| *byte == b'?')?;
+    Some(String::from_utf8_lossy(&target[mark + 1..]))
 }
 
 /// nginx reads no other refusal, and to every proxy this one says that the request does not pass.
@@ -97,37 +100,42 @@ fn original<'a>(
     match from {
         Original::Path => {
             let target = match parts.uri.query() {
-                Some(query) => format!("{path}?{query}").into(),
-                None => path.into(),
+                Some(query) => format!("{path}?{query}").into_bytes().into(),
+                None => path.as_bytes().into(),
             };
             Ok(Asking { method: parts.method.as_str(), host: own_host, target })
         }
         _ if !trusted => Err(Unasked::Untrusted),
         Original::XOriginal => Ok(Asking {
-            method: only(headers, "x-original-method")
+            method: text(headers, "x-original-method")
                 .ok_or(Unasked::Absent("the proxy does not send `X-Original-Method` once"))?,
             target: only(headers, "x-original-uri")
                 .ok_or(Unasked::Absent("the proxy does not send `X-Original-URI` once"))?
                 .into(),
-            host: only(headers, "x-original-host").or(own_host),
+            host: text(headers, "x-original-host").or(own_host),
         }),
         Original::XForwarded => Ok(Asking {
-            method: only(headers, "x-forwarded-method")
+            method: text(headers, "x-forwarded-method")
                 .ok_or(Unasked::Absent("the proxy does not send `X-Forwarded-Method` once"))?,
             target: only(headers, "x-forwarded-uri")
                 .ok_or(Unasked::Absent("the proxy does not send `X-Forwarded-Uri` once"))?
                 .into(),
-            host: only(headers, "x-forwarded-host").or(own_host),
+            host: text(headers, "x-forwarded-host").or(own_host),
         }),
     }
 }
 
 /// Returns the value of a header that has one line. With two, one may be the client's own.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a [u8]> {
     let mut lines = headers.get_all(name).iter();
     let line = lines.next()?;
     if lines.next().is_some() {
         return None;
     }
-    line.to_str().ok().filter(|value| !value.is_empty())
+    Some(line.as_bytes()).filter(|value| !value.is_empty())
+}
+
+/// The same for a value that is text.
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    std::str::from_utf8(only(headers, name)?).ok()
 }

@@ -44,15 +44,23 @@ impl CanonicalPath {
     /// # Errors
     /// [`PathError`] when servers could read it differently.
     pub fn parse(target: &str) -> Result<Self, PathError> {
-        let path = target.split(['?', '#']).next().unwrap_or_default();
-        if !path.starts_with('/') {
+        Self::parse_bytes(target.as_bytes())
+    }
+
+    /// The same for a target that may not be text: some servers pass any octet on.
+    ///
+    /// # Errors
+    /// [`PathError`] when servers could read it differently.
+    pub fn parse_bytes(target: &[u8]) -> Result<Self, PathError> {
+        let path = target.split(|byte| matches!(byte, b'?' | b'#')).next().unwrap_or_default();
+        if !path.starts_with(b"/") {
             return Err(PathError::NotAbsolute);
         }
         let mut bytes = Vec::with_capacity(path.len());
-        for segment in path.split('/') {
+        for segment in path.split(|byte| *byte == b'/') {
             let start = bytes.len();
             bytes.push(b'/');
-            decode(segment.as_bytes(), &mut bytes)?;
+            decode(segment, &mut bytes)?;
             match &bytes[start + 1..] {
                 b"" | b"." => bytes.truncate(start),
                 b".." => {
@@ -143,6 +151,7 @@ mod tests {
                 "{spelling}"
             );
         }
+        assert_eq!(CanonicalPath::parse_bytes(b"/\xff/A?\xfe"), CanonicalPath::parse("/%ff/A"));
         for root in ["/", "//", "/.", "/a/..", "/?a=b"] {
             assert_eq!(CanonicalPath::parse(root), Ok(CanonicalPath::root()), "{root}");
         }
