@@ -1,14 +1,14 @@
 //! The worst case: the most units that a limit lets through in a stretch of time, whatever comes.
 //!
 //! Counted on whole nanoseconds and for requests that come in order; a force is not bounded. A half-open stretch of length
-//! T is a closed one of T − 1 ns. Every bound is reached by some arrivals, but for a bucket or queue that holds one unit and
-//! whose interval is no whole number of nanoseconds (one unit less), a calendar (whose shortest window is taken for all), and
-//! rates above one unit a nanosecond.
+//! T is a closed one of T − 1 ns. No bound is ever passed, and each is reached by some arrivals, except where less can pass: a
+//! bucket or queue that regains units within the rounding to whole nanoseconds (a burst of one with an interval that is no whole
+//! number of them, rates near or above one unit a nanosecond), and a calendar in a zone, whose shortest window is taken for all.
 
 use core::num::NonZero;
 
 use crate::{
-    Algorithm, Limit, Metered, Period, Span,
+    Algorithm, Limit, Metered, Span,
     exact::{divide_ceil, times},
 };
 
@@ -48,12 +48,7 @@ impl Limit {
 fn most(limit: &Metered, instants: u128) -> u128 {
     let Some(after_first) = instants.checked_sub(1) else { return 0 };
     let amount = u128::from(limit.amount().get());
-    let period = match limit.period() {
-        Period::Fixed(ns) => *ns,
-        Period::Calendar(unit, _) => {
-            NonZero::new(unit.shortest().as_nanos()).unwrap_or(NonZero::<u64>::MIN)
-        }
-    };
+    let period = NonZero::new(limit.period().shortest().as_nanos()).unwrap_or(NonZero::<u64>::MIN);
     let wide = NonZero::<u128>::from(period);
     match limit.algorithm() {
         // From the last instant of a window.

@@ -26,6 +26,20 @@ impl Period {
         }
     }
 
+    /// Returns a length that every window of it reaches: exact for a fixed one and for days in UTC.
+    pub fn shortest(&self) -> Span {
+        match self {
+            Self::Fixed(ns) => Span::from_nanos(ns.get()),
+            Self::Calendar(CalendarUnit::Day, zone) if *zone == Zone::UTC => {
+                Span::from_secs(24 * 3_600)
+            }
+            Self::Calendar(CalendarUnit::Month, zone) if *zone == Zone::UTC => {
+                Span::from_secs(28 * 24 * 3_600)
+            }
+            Self::Calendar(unit, _) => unit.shortest(),
+        }
+    }
+
     /// Returns the length: exact for a fixed one, the longest that occurs for a calendar one (25 hours; 31 days and 1 hour).
     pub const fn longest(&self) -> Span {
         match self {

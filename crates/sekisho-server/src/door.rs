@@ -11,7 +11,7 @@ pub(crate) mod unbelieved;
 
 use std::{net::SocketAddr, sync::Arc};
 
-use http::{Method, Request, StatusCode};
+use http::{HeaderValue, Method, Request, StatusCode, Version, header::HOST, request::Parts};
 use hyper::body::Incoming;
 use sekisho::{Asked, Decision, Direct, Limiter, Mode};
 use sekisho_http::Profile;
@@ -80,6 +80,12 @@ fn under<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
 impl listener::Handle for Doors {
     async fn handle(&self, peer: SocketAddr, request: Request<Incoming>) -> Reply {
         let (parts, body) = request.into_parts();
+        if !names_one_host(&parts) {
+            return reply::last_problem(
+                StatusCode::BAD_REQUEST,
+                "a request names one host (RFC 9112, 3.2)",
+            );
+        }
         let route = Route::of(parts.uri.path());
         let reply = match route {
             // Whatever the method: it is the original request's.
@@ -95,6 +101,21 @@ impl listener::Handle for Doors {
         };
         self.metrics.answered(route.door(), reply.status());
         reply
+    }
+}
+
+/// Returns whether a request of HTTP/1.1 has one `Host`, and that is one. With two, each reader could take another.
+pub(crate) fn names_one_host(parts: &Parts) -> bool {
+    let mut lines = parts.headers.get_all(HOST).iter();
+    let first = lines.next();
+    let host = |value: &HeaderValue| {
+        let allowed =
+            |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte);
+        value.as_bytes().iter().all(allowed)
+    };
+    match first {
+        Some(value) => host(value) && lines.next().is_none(),
+        None => parts.version != Version::HTTP_11,
     }
 }
 

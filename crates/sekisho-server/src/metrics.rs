@@ -72,7 +72,7 @@ const fn place(ruling: &Ruling) -> usize {
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// The label of decisions that no policy made.
-const NO_POLICY: &str = "none";
+const NO_POLICY: &str = "(none)";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DecisionLabels {

@@ -90,7 +90,7 @@ impl KeyedLimiter {
 
     /// Returns a limiter that counts in a store of its own, bounded as the caller likes.
     pub fn with_store(limit: Limit, store: Memory) -> Self {
-        let scope = Scope::new("", &default_id(&limit));
+        let scope = Scope::new("keyed", &default_id(&limit));
         Self { limit, scope, store, lines: Arc::default() }
     }
 

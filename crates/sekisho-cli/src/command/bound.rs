@@ -8,7 +8,7 @@ use crate::{
 };
 
 pub(super) fn run(args: &Bound) -> Result<(), Report> {
-    let own = args.limit.as_metered().map(|of| of.period().longest());
+    let own = args.limit.as_metered().map(|of| of.period().shortest());
     let stretches = match args.stretches.as_slice() {
         [] => vec![own.unwrap_or(Span::from_secs(1))],
         given => given.to_vec(),

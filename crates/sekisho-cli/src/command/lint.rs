@@ -73,7 +73,7 @@ fn print_text(
                     let of = limit.limit();
                     let period = of
                         .as_metered()
-                        .map_or(sekisho::Span::from_secs(1), |of| of.period().longest());
+                        .map_or(sekisho::Span::from_secs(1), |of| of.period().shortest());
                     writeln!(to, "  {plan}{of}: {}", bound::in_words(of, period))?;
                 }
             }
@@ -120,7 +120,7 @@ fn policy(of: &sekisho::Policy) -> serde_json::Value {
         .flat_map(|(plan, limits)| limits.iter().map(move |limit| (plan, limit)))
         .map(|(plan, limit)| {
             let metered = limit.limit().as_metered();
-            let within = metered.map(|of| of.period().longest());
+            let within = metered.map(|of| of.period().shortest());
             let bound = within.map(|within| limit.limit().bound(within));
             let units =
                 |units: Option<u128>| units.map(|units| u64::try_from(units).unwrap_or(u64::MAX));

@@ -33,6 +33,7 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
     let mut options = ServeOptions::new(Arc::clone(&limiter));
     options.http = args.listen.or(options.http);
     options.admin = args.admin.or(options.admin);
+    raise_descriptors();
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(Report::failed)?;
     runtime.block_on(async {
         let stopped = stopped()?;
@@ -43,6 +44,16 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
         server.run(stopped).await;
         Ok(())
     })
+}
+
+/// Lets this process open as many connections as the system allows it to: the usual first bound is 1,024.
+fn raise_descriptors() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open connections stays as it is");
+    }
 }
 
 /// Returns a future that is ready when the program is told to stop.
@@ -76,7 +87,7 @@ fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
                     let period = limit
                         .limit()
                         .as_metered()
-                        .map_or(sekisho::Span::from_secs(1), |of| of.period().longest());
+                        .map_or(sekisho::Span::from_secs(1), |of| of.period().shortest());
                     writeln!(
                         to,
                         "  {plan}{}: {}",

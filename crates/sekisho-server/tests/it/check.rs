@@ -148,13 +148,13 @@ async fn a_queue_names_its_delay() {
 
 #[tokio::test]
 async fn a_full_store_is_an_outcome() {
-    let full = format!("[store]\nmax_entries = 2\noverflow = \"deny\"\n{FILE}");
+    let full = format!("[store]\nmax_entries = 20\noverflow = \"deny\"\n{FILE}");
     let server = Running::start(&full).await;
     let checks: Vec<_> =
-        (0..9).map(|key| json!({"limit": "1/h", "key": key.to_string()})).collect();
+        (0..29).map(|key| json!({"limit": "1/h", "key": key.to_string()})).collect();
     let answer = server.answer(&json!(checks).to_string()).await;
-    assert_eq!(answer[8]["outcome"], "store-down");
-    let reply = server.check("/v1/check?status=decision", &checks[8].to_string()).await;
+    assert_eq!(answer[28]["outcome"], "store-down");
+    let reply = server.check("/v1/check?status=decision", &checks[28].to_string()).await;
     let _detail = reply.problem(503);
     assert_eq!(reply.names(), ["cache-control", "content-type", "retry-after"]);
     assert_eq!(reply.header("retry-after"), Some("1"));

@@ -174,3 +174,19 @@ async fn a_peer_that_reads_nothing_is_cut() {
     };
     timeout(PATIENCE, refused).await.expect("a cut");
 }
+
+#[tokio::test]
+async fn a_request_names_one_host() {
+    let server =
+        Running::start("[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"9/s\"]\n").await;
+    for hosts in
+        ["", "host: a\r\nhost: b\r\n", "host: a b\r\n", "host: a/b\r\n", "host: a\r\nHost: a\r\n"]
+    {
+        let reply = server.ask(&format!("GET /auth HTTP/1.1\r\n{hosts}")).await;
+        assert_eq!(reply.status, 400, "{hosts:?}");
+    }
+    for host in ["a", "a.example:80", "[::1]:80", ""] {
+        let reply = server.ask(&format!("GET /auth HTTP/1.1\r\nhost: {host}\r\n")).await;
+        assert_eq!(reply.status, 200, "{host:?}");
+    }
+}

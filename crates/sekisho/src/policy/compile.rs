@@ -1,6 +1,6 @@
 //! From the file's structs to what the hot path uses. All that can be wrong is found here, as much of it at once as can be.
 
-mod later;
+pub(crate) mod later;
 pub(crate) mod limits;
 mod problems;
 
@@ -23,7 +23,10 @@ use super::{
     settings::{ListenSettings, Original, StoreSettings},
     warnings,
 };
-use crate::{digest::Seed, store::memory::Overflow};
+use crate::{
+    digest::Seed,
+    store::memory::{CHARGES_MAX, Overflow},
+};
 
 /// The longest name of a policy, plan or limit, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -56,6 +59,7 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
         }
         policies.push(policy(table, prefixes, &seed, problems));
     }
+    check_numbers(&policies, file, &settings, problems);
     let lists = Lists {
         allow: List::compile(&file.allow, None, &seed, problems),
         deny: List::compile(&file.deny, None, &seed, problems),
@@ -63,6 +67,33 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
     let set = PolicySet { policies, lists, settings, seed, warnings: Vec::new() };
     warnings::find(&set, file, problems);
     set
+}
+
+/// A request may be charged to every limit of every policy: that must fit into one decision, and into the store.
+fn check_numbers(
+    policies: &[Policy],
+    file: &PolicyFile,
+    settings: &Settings,
+    problems: &mut Problems<'_>,
+) {
+    let most = |policy: &Policy| policy.plans().map(|(_, limits)| limits.len()).max().unwrap_or(0);
+    let charges: usize = policies.iter().map(most).sum();
+    if charges > CHARGES_MAX {
+        let last = file.policy.last().map_or(0..0, |policy| policy.get_ref().name.span());
+        let message = format!(
+            "all policies together have {charges} limits, and a request may be charged to at most {CHARGES_MAX}"
+        );
+        problems.add(Code::NoLimit, last, message);
+    }
+    if let (Some(entries), Some(written)) = (settings.store.max_entries, &file.store.max_entries)
+        && entries < 4 * charges
+    {
+        let message = format!(
+            "the policies have {charges} limits, and each key takes an entry in every one: at least {}",
+            4 * charges
+        );
+        problems.add(Code::Number, written.span(), message);
+    }
 }
 
 fn check_name(name: &Spanned<String>, problems: &mut Problems<'_>) {

@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 pub(crate) use toml::Spanned;
 
-use super::{compile::Problems, lint::Code};
+use super::{
+    compile::{Problems, later},
+    lint::Code,
+};
 
 /// A field of a later version.
 type Later = Option<Spanned<toml::Value>>;
@@ -488,6 +491,18 @@ pub(crate) enum OnMissingFile {
     Shared,
 }
 
+/// Takes the fields of later versions off a list of suggestions: they would be refused as well.
+fn without_later(message: &str) -> String {
+    let mut shorter = message.to_owned();
+    for name in later::NAMES {
+        shorter = shorter.replace(&format!("`{name}`, "), "").replace(&format!(", `{name}`"), "");
+    }
+    if message.starts_with("unknown field `") && !shorter.starts_with("unknown field `") {
+        return message.to_owned();
+    }
+    shorter
+}
+
 /// Reads the file, or says why not.
 pub(crate) fn parse(text: &str, problems: &mut Problems<'_>) -> Option<PolicyFile> {
     // The syntax first, so that a wrong type is not reported as wrong TOML.
@@ -501,7 +516,8 @@ pub(crate) fn parse(text: &str, problems: &mut Problems<'_>) -> Option<PolicyFil
         Err(error) => {
             let unknown = error.message().starts_with("unknown field");
             let code = if unknown { Code::UnknownField } else { Code::WrongType };
-            problems.add(code, error.span().unwrap_or_default(), error.message().to_owned());
+            let span = error.span().unwrap_or_default();
+            problems.add(code, span, without_later(error.message()));
             None
         }
     }

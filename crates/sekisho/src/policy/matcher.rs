@@ -61,7 +61,9 @@ impl Matcher {
         if let Some((span, hosts)) = texts(&of.host) {
             let name = |host: &String| {
                 let bare = host.strip_prefix("*.").unwrap_or(host);
+                let address = bare.parse::<std::net::Ipv6Addr>().is_ok();
                 !bare.is_empty()
+                    && (address || !bare.contains(':'))
                     && bare
                         .bytes()
                         .all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte))
@@ -73,7 +75,8 @@ impl Matcher {
                     "a host is a name without a port, like `api.example.com` or `*.example.com`",
                 );
             }
-            matcher.hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+            matcher.hosts =
+                hosts.iter().map(|host| host.trim_end_matches('.').to_ascii_lowercase()).collect();
         }
         if let Some((span, paths)) = texts(&of.path) {
             if paths.is_empty() {
@@ -93,11 +96,13 @@ impl Matcher {
             }
         }
         for (name, values) in &of.header {
-            if !is_header_name(name) || values.get_ref().as_slice().is_empty() {
+            let trimmed = |value: &String| !value.is_empty() && value.trim() == value;
+            let fit = values.get_ref().as_slice().iter().all(trimmed);
+            if !is_header_name(name) || values.get_ref().as_slice().is_empty() || !fit {
                 problems.add(
                     Code::Match,
                     values.span(),
-                    "a header is `name = \"value\"`, or `\"*\"` for any value",
+                    "a header is `name = \"value\"` without blanks around it, or `\"*\"` for any value",
                 );
             }
             matcher.headers.push((name.to_ascii_lowercase(), values.get_ref().as_slice().to_vec()));

@@ -25,12 +25,13 @@ use crate::{
 };
 
 /// The most limits that one request may be charged to.
-pub const CHARGES_MAX: usize = 64;
+pub const CHARGES_MAX: usize = 1_024;
 
 /// What happens to a key that is not known when every entry is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
-    /// It counts in one bucket of its limit that all such keys share.
+    /// It counts in one bucket of its limit that all such keys share. A limit that a caller names itself, without a policy,
+    /// has none: its request is refused, as with `Deny`.
     #[default]
     Shared,
     /// The request is refused: [`StoreError::Full`].
@@ -184,7 +185,7 @@ impl Memory {
             return Ok(Answer { at, verdicts: vec![verdict] });
         }
         if ask.charges.len() > CHARGES_MAX {
-            return Err(StoreError::Unsupported("request of more than 64 charges".into()));
+            return Err(StoreError::Unsupported("request of more than 1024 charges".into()));
         }
         let locate = |charge: &Charge<'_>| {
             self.seed.locate([charge.scope.as_bytes(), charge.key.as_bytes()])
@@ -204,7 +205,11 @@ impl Memory {
                     let _before = self.overflowed.fetch_add(1, Relaxed);
                     let shared = self.shared(ask.charges[index].scope);
                     match self.overflow {
-                        Overflow::Shared if digests[index] != shared => digests[index] = shared,
+                        Overflow::Shared
+                            if digests[index] != shared && shares(ask.charges[index].scope) =>
+                        {
+                            digests[index] = shared;
+                        }
                         Overflow::Shared | Overflow::Deny => return Err(StoreError::Full),
                         Overflow::Allow => unbounded[index] = true,
                     }
@@ -248,7 +253,7 @@ impl Memory {
                 }
                 let _before = self.overflowed.fetch_add(1, Relaxed);
                 match self.overflow {
-                    Overflow::Shared if !is_shared => digest = self.shared(scope),
+                    Overflow::Shared if !is_shared && shares(scope) => digest = self.shared(scope),
                     Overflow::Shared | Overflow::Deny => return Err(StoreError::Full),
                     Overflow::Allow => return Ok((now, uncounted(limit, call, verdict))),
                 }
@@ -427,6 +432,12 @@ impl<'a> Held<'a> {
         const FRESH: &State = &State::Fresh;
         self.shard(digest).get(digest).map_or(FRESH, |entry| &entry.state)
     }
+}
+
+/// Returns whether keys of a scope that find no room may share a place. Limits that a caller names itself have as many ids as
+/// it likes, and would take the places that are kept for policies.
+fn shares(scope: &Scope) -> bool {
+    !scope.policy().is_empty()
 }
 
 /// Returns whether an allowed call of this kind changes state.

@@ -273,6 +273,39 @@ fn expect(text: &str, code: Code, line: usize, field: &str, words: &str) {
 }
 
 #[test]
+fn what_could_never_work_is_refused() {
+    let limits: Vec<_> =
+        (1..=1_025).map(|id| format!("{{ id = \"l{id}\", rate = \"1/s\" }}")).collect();
+    let text = policy(&format!("key = [\"ip\"]\nlimits = [{}]", limits.join(", ")));
+    expect(&text, Code::NoLimit, 2, "policy[0].name", "1024");
+    let small = format!(
+        "[store]\nmax_entries = 7\n{}",
+        policy("key = [\"ip\"]\nlimits = [\"1/s\", \"9/h\"]")
+    );
+    expect(&small, Code::Number, 2, "store.max_entries", "at least 8");
+    for (host, fits) in
+        [("a.example:80", false), ("::1", true), ("A.Example.", true), ("*.a.example", true)]
+    {
+        let text =
+            policy(&format!("match = {{ host = \"{host}\" }}\nkey = [\"ip\"]\nlimits = [\"1/s\"]"));
+        assert_eq!(PolicySet::parse(&text).is_ok(), fits, "{host}");
+    }
+    let padded = policy("match = { header = { a = \" z \" } }\nkey = [\"ip\"]\nlimits = [\"1/s\"]");
+    expect(&padded, Code::Match, 3, "policy[0].match.header.a", "blanks");
+}
+
+#[test]
+fn what_is_said_is_fit_for_a_terminal_and_suggests_what_works() {
+    let errors = PolicySet::parse("[listen]\nhtpp = \"x\"\n").unwrap_err();
+    let message = &errors.diagnostics()[0].message;
+    assert!(message.contains("`http`") && !message.contains("grpc"), "{message}");
+    let long = policy(&format!("key = [\"ip\"]\nlimits = [\"\\u001b[31m{}\"]", "x".repeat(10_000)));
+    let errors = PolicySet::parse(&long).unwrap_err();
+    let message = &errors.diagnostics()[0].message;
+    assert!(message.len() < 1_000 && !message.contains('\u{1b}'), "{message}");
+}
+
+#[test]
 fn several_errors_are_found_at_once_in_the_files_order() {
     let text = policy("key = [\"nobody\"]\nlimits = [\"0/min\", \"x\"]\ncost = -5");
     let errors = PolicySet::parse(&text).unwrap_err();

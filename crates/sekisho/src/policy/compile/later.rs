@@ -6,6 +6,29 @@ use crate::policy::{
     lint::Code,
 };
 
+/// The names of fields that no table has in this version.
+pub(crate) const NAMES: [&str; 19] = [
+    "grpc",
+    "resp",
+    "hold",
+    "url",
+    "timeout",
+    "prefix",
+    "shards",
+    "password_file",
+    "local_share",
+    "snapshot",
+    "on_store_error",
+    "ban",
+    "on_change",
+    "enforce_percent",
+    "count_denied",
+    "descriptor",
+    "domain",
+    "scope",
+    "resolution",
+];
+
 type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
 
 /// Refuses every field of a later version that the file has.

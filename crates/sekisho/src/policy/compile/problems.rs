@@ -10,6 +10,8 @@ use crate::policy::lint::{Code, Diagnostic, Severity};
 #[derive(Debug)]
 pub(crate) struct Problems<'a> {
     text: &'a str,
+    /// Where each line begins.
+    lines: Vec<usize>,
     /// Each field's path and where its value stands; empty when the file is not TOML.
     fields: Vec<(Range<usize>, String)>,
     found: Vec<Diagnostic>,
@@ -21,24 +23,27 @@ impl<'a> Problems<'a> {
         if let Ok(tree) = DeTable::parse(text) {
             collect_table(tree.get_ref(), "", &mut fields);
         }
-        Self { text, fields, found: Vec::new() }
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = std::iter::once(0).chain(newlines.map(|(at, _)| at + 1)).collect();
+        Self { text, lines, fields, found: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, code: Code, span: Range<usize>, message: impl Into<String>) {
-        let before = self.text.get(..span.start).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = self.line(span.start);
+        let line_start = self.lines.get(line - 1).copied().unwrap_or(0);
+        let before = self.text.get(line_start..span.start).unwrap_or_default();
         self.found.push(Diagnostic {
             code,
-            line: self.line(span.start),
-            column: before[line_start..].chars().count() + 1,
-            field: self.field(&span),
-            message: message.into(),
+            line,
+            column: before.chars().count() + 1,
+            field: printable(&self.field(&span)),
+            message: printable(&message.into()),
         });
     }
 
     /// Returns the line, from 1, on which a place stands.
     pub(crate) fn line(&self, at: usize) -> usize {
-        1 + self.text.get(..at).unwrap_or_default().matches('\n').count()
+        self.lines.partition_point(|start| *start <= at)
     }
 
     /// Returns the smallest field that holds the place.
@@ -58,6 +63,26 @@ impl<'a> Problems<'a> {
         found.dedup();
         found.into_iter().partition(|problem| problem.code.severity() == Severity::Error)
     }
+}
+
+/// The longest text of a diagnostic that is shown whole, in characters: it may quote the file.
+const SHOWN_MAX: usize = 600;
+
+/// Returns a text that is fit for a terminal, whatever the file has in it.
+fn printable(text: &str) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(SHOWN_MAX)
+        .flat_map(|letter| {
+            let escape = letter.is_control() && letter != '\n';
+            let escaped = escape.then(|| letter.escape_default());
+            escaped.into_iter().flatten().chain((!escape).then_some(letter))
+        })
+        .collect();
+    if text.chars().nth(SHOWN_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 fn collect_table(table: &DeTable<'_>, path: &str, fields: &mut Vec<(Range<usize>, String)>) {
