@@ -26,8 +26,9 @@ request = function()
 end
 LUA
 
-pin() { if command -v taskset >/dev/null; then taskset -c "$@"; else shift; "$@"; fi; }
-pin 0 target/release/sekisho serve -c "$work/policy.toml" --listen 127.0.0.1:0 >"$work/out" &
+on0=() on1=()
+if command -v taskset >/dev/null; then on0=(taskset -c 0) on1=(taskset -c 1); fi
+"${on0[@]}" target/release/sekisho serve -c "$work/policy.toml" --listen 127.0.0.1:0 >"$work/out" &
 server=$!
 for _ in $(seq 100); do grep -q '^listening' "$work/out" && break; sleep 0.05; done
 url=$(sed -n 's/^listening on \(http:[^;]*\);.*/\1/p' "$work/out")
@@ -39,7 +40,7 @@ cpu() { awk '{print $14 + $15}' "/proc/$server/stat"; }
 measure() {
   local before after
   before=$(cpu)
-  pin 1 wrk -t1 -c32 -d3s ${2:+-s "$2"} "$url$1" >"$work/wrk"
+  "${on1[@]}" wrk -t1 -c32 -d3s ${2:+-s "$2"} "$url$1" >"$work/wrk"
   after=$(cpu)
   if grep -q 'Non-2xx' "$work/wrk"; then echo "$1 answered an error" >&2; cat "$work/wrk" >&2; exit 1; fi
   awk -v t="$((after - before))" -v hz="$ticks" \

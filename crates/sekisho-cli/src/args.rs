@@ -26,6 +26,10 @@ pub(crate) enum Command {
     ///
     /// Without a file: 60 requests a minute for each address, counted exactly in memory, on 127.0.0.1:8080.
     Serve(Serve),
+    /// Stand in front of an API: limit requests, and pass those that may on to one server.
+    ///
+    /// Not a load balancer: there is one server behind it. The access log has one JSON object a decision, in order.
+    Proxy(Proxy),
     /// Check a policy file, and show what each limit lets through at worst.
     Lint(Lint),
     /// Show which policies match a request, under which key, and what it is charged. Nothing is counted.
@@ -56,6 +60,31 @@ pub(crate) struct Serve {
     /// Where health, readiness and metrics are served, instead of the file's address.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) admin: Option<std::net::SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Proxy {
+    /// The server behind it, like `http://127.0.0.1:3000`; instead of the file's `[listen] gateway`.
+    #[arg(long, value_name = "URL", required_unless_present = "config")]
+    pub(crate) to: Option<String>,
+    /// Where it listens, instead of the file's address or 127.0.0.1:8000; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+    /// The policy file.
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["limits", "by"])]
+    pub(crate) config: Option<PathBuf>,
+    /// A limit for every request, like `100/min`; may be repeated.
+    #[arg(long = "limit", value_name = "LIMIT", required_unless_present = "config", value_parser = limit)]
+    pub(crate) limits: Vec<Limit>,
+    /// What requests count under: `ip`, or `header:NAME`, with the address where the header is absent.
+    #[arg(long, value_name = "ip|header:NAME", default_value = "ip", value_parser = by)]
+    pub(crate) by: String,
+    /// Where health, readiness and metrics are served.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) admin: Option<std::net::SocketAddr>,
+    /// Where the access log goes: a file, or `-` for the standard output.
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -162,6 +191,20 @@ fn limit(text: &str) -> Result<Limit, String> {
         return Err(format!("there is no time zone `{}`", zone.as_str()));
     }
     Ok(limit)
+}
+
+/// Reads what requests count under, and returns the part of a key that says so in a policy file.
+fn by(text: &str) -> Result<String, String> {
+    match text.split_once(':') {
+        None if text == "ip" => Ok("\"ip\"".to_owned()),
+        Some(("header", name))
+            if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && !name.is_empty() =>
+        {
+            Ok(format!("{{ header = \"{name}\", or = \"ip\" }}"))
+        }
+        _ => Err("requests count by `ip` or by `header:NAME`, like `header:x-api-key`".to_owned()),
+    }
 }
 
 /// Reads a stretch of time as the period of a limit is written.

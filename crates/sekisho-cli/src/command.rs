@@ -4,6 +4,7 @@ mod bound;
 mod completions;
 mod explain;
 mod lint;
+mod proxy;
 mod reference;
 mod schema;
 mod serve;
@@ -22,6 +23,7 @@ use crate::{
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Report> {
     match cli.command {
         Command::Serve(args) => serve::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Simulate(args) => simulate::run(args),

@@ -31,4 +31,4 @@ mod metrics;
 mod reply;
 mod serve;
 
-pub use crate::serve::{ServeError, ServeOptions, Server, serve};
+pub use crate::serve::{ServeError, ServeGateway, ServeOptions, Server, serve};

@@ -11,7 +11,12 @@ use tokio::{
 
 use crate::{
     admin::Admin,
-    door::{Doors, listener::Listener, unbelieved::Unbelieved},
+    door::{
+        Doors,
+        gateway::{AccessLog, Gate, Gated, Gateway, GatewayOptions, Proxy, ProxyOptions, TlsError},
+        listener::Listener,
+        unbelieved::Unbelieved,
+    },
     limits::{Limits, SWEEP_INTERVAL},
     metrics::Metrics,
 };
@@ -26,15 +31,29 @@ pub struct ServeOptions {
     pub http: Option<SocketAddr>,
     /// Where health, readiness and metrics listen; nowhere when absent.
     pub admin: Option<SocketAddr>,
+    /// The gateway; none when absent.
+    pub gateway: Option<ServeGateway>,
     /// The bounds on peers.
     pub limits: Limits,
+}
+
+/// A server's gateway.
+#[derive(Clone, Debug)]
+pub struct ServeGateway {
+    /// Where it listens. It has bounds of its own.
+    pub listen: GatewayOptions,
+    /// Where it forwards to.
+    pub proxy: ProxyOptions,
+    /// Where its decisions are written; nowhere when absent.
+    pub log: Option<AccessLog>,
 }
 
 impl ServeOptions {
     /// Returns options with the addresses that the limiter's policy file names.
     pub fn new(limiter: Arc<Limiter>) -> Self {
-        let listen = limiter.policies().settings().listen;
-        Self { limiter, http: listen.http, admin: listen.admin, limits: Limits::default() }
+        let listen = &limiter.policies().settings().listen;
+        let (http, admin) = (listen.http, listen.admin);
+        Self { limiter, http, admin, gateway: None, limits: Limits::default() }
     }
 }
 
@@ -55,6 +74,9 @@ pub enum ServeError {
         /// What the system says.
         source: io::Error,
     },
+    /// The gateway's upstream is `https`, and TLS to it cannot be set up.
+    #[error("cannot forward to the upstream")]
+    Tls(#[from] TlsError),
 }
 
 /// A server whose sockets are open: connections queue up, and are answered once it runs.
@@ -62,6 +84,7 @@ pub enum ServeError {
 pub struct Server {
     http: Option<(TcpListener, SocketAddr)>,
     admin: Option<(TcpListener, SocketAddr)>,
+    gateway: Option<Gateway<Gated<Proxy>>>,
     doors: Doors,
 }
 
@@ -81,16 +104,26 @@ impl Server {
     /// Opens the sockets.
     ///
     /// # Errors
-    /// [`ServeError::Bind`] when an address cannot be had, [`ServeError::NoAddress`] when none is given.
+    /// [`ServeError::Bind`] when an address cannot be had, [`ServeError::NoAddress`] when none is given, [`ServeError::Tls`] when
+    /// the gateway's upstream cannot be spoken to.
     pub async fn bind(options: ServeOptions) -> Result<Self, ServeError> {
-        let ServeOptions { limiter, http, admin, limits } = options;
-        if http.or(admin).is_none() {
+        let ServeOptions { limiter, http, admin, gateway, limits } = options;
+        if http.or(admin).is_none() && gateway.is_none() {
             return Err(ServeError::NoAddress);
         }
         let metrics = Arc::new(Metrics::new(&limiter));
         let unbelieved = Unbelieved::new(Arc::clone(limiter.store().clock()));
+        let gateway = match gateway {
+            Some(gateway) => Some(gateway.bind(&limiter).await?),
+            None => None,
+        };
         let doors = Doors { limiter, metrics, limits, unbelieved };
-        Ok(Self { http: open(http).await?, admin: open(admin).await?, doors })
+        Ok(Self { http: open(http).await?, admin: open(admin).await?, gateway, doors })
+    }
+
+    /// Returns where the gateway listens.
+    pub fn gateway_address(&self) -> Option<SocketAddr> {
+        self.gateway.as_ref().map(Gateway::address)
     }
 
     /// Returns where the check API and forward-auth listen, with the port that the system chose for port 0.
@@ -107,17 +140,28 @@ impl Server {
     /// [`DRAIN_TIMEOUT`](crate::limits::DRAIN_TIMEOUT), and it returns. The admin listener goes last, and says all the while
     /// that the server is not ready.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { http, admin, doors } = self;
+        let Self { http, admin, gateway, doors } = self;
         let limits = doors.limits;
         let life = watch::Sender::new(Life::Ready);
         let admin_door = Admin { metrics: Arc::clone(&doors.metrics), life: life.subscribe() };
         let sweeping = sweep(Arc::clone(&doors.limiter));
-        let serving = async {
+        // Boxed: a listener's future is large, and a caller may keep this one on its stack.
+        let answering = Box::pin(async {
             let draining = reached(life.subscribe(), Life::Draining);
             match http {
                 Some((socket, _)) => Listener::new(socket, limits).run(doors, draining).await,
                 None => draining.await,
             }
+        });
+        let forwarding = Box::pin(async {
+            let draining = reached(life.subscribe(), Life::Draining);
+            match gateway {
+                Some(gateway) => gateway.run(draining).await,
+                None => draining.await,
+            }
+        });
+        let serving = async {
+            tokio::join!(answering, forwarding);
             let _before = life.send_replace(Life::Over);
         };
         let administering = async {
@@ -135,6 +179,16 @@ impl Server {
             ((), (), ()) = async { tokio::join!(stopping, serving, administering) } => {}
             never = sweeping => never,
         }
+    }
+}
+
+impl ServeGateway {
+    async fn bind(self, limiter: &Arc<Limiter>) -> Result<Gateway<Gated<Proxy>>, ServeError> {
+        let gate = Gate::new(Arc::clone(limiter), self.log);
+        let proxy = Proxy::new(self.proxy)?;
+        let address = self.listen.at;
+        let bound = Gateway::bind(self.listen, &gate, proxy).await;
+        bound.map_err(|source| ServeError::Bind { address, source })
     }
 }
 

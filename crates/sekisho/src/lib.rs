@@ -44,8 +44,8 @@ pub use crate::{
     keyed::{Checked, KeyedLimiter, WAITERS_MAX, WaitError},
     limiter::{Asked, Direct, Limiter},
     policy::{
-        ListenSettings, OnMissingKey, Original, Policy, PolicyLimit, PolicySet, Settings,
-        StoreSettings,
+        GatewaySettings, ListenSettings, OnMissingKey, Original, Policy, PolicyLimit, PolicySet,
+        Settings, StoreSettings,
         answer::{AnswerSettings, CountedAnswers, HeaderFamily, Refusal, ResetForm},
         identity::{AddressSource, IdentityDoor, IdentitySettings},
         lint::{Code, Diagnostic, PolicyErrors, Severity},

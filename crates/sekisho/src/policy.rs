@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use sekisho_core::Limit;
 
-pub use self::settings::{ListenSettings, Original, Settings, StoreSettings};
+pub use self::settings::{GatewaySettings, ListenSettings, Original, Settings, StoreSettings};
 use self::{
     answer::{CountedAnswers, Refusal},
     compile::Problems,

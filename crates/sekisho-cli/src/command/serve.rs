@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use sekisho::{Limiter, PolicySet};
-use sekisho_server::{ServeOptions, Server};
+use sekisho::{GatewaySettings, Limiter, PolicySet};
+use sekisho_server::{
+    ServeGateway, ServeOptions, Server,
+    door::gateway::{GatewayOptions, ProxyOptions, Upstream},
+};
 use tokio::{
     runtime::Builder,
     signal::unix::{SignalKind, signal},
@@ -24,21 +27,40 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
         Some(path) => command::policies(path)?,
         None => PolicySet::parse(DEFAULT).map_err(Report::failed)?,
     };
+    let gateway = set.settings().listen.gateway.as_ref().map(gateway).transpose()?;
+    let mut options = ServeOptions::new(Arc::new(Limiter::new(set)));
+    options.http = args.listen.or(options.http);
+    options.admin = args.admin.or(options.admin);
+    options.gateway = gateway;
+    serve(options)
+}
+
+/// Returns the gateway that a policy file asks for.
+fn gateway(settings: &GatewaySettings) -> Result<ServeGateway, Report> {
+    let upstream: Upstream = settings
+        .to
+        .parse()
+        .map_err(|error| Report::input(format!("`{}`: {error}", settings.to)))?;
+    let listen = GatewayOptions::new(settings.at);
+    Ok(ServeGateway { listen, proxy: ProxyOptions::new(upstream), log: None })
+}
+
+/// Serves until the program is told to stop.
+pub(super) fn serve(options: ServeOptions) -> Result<(), Report> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)
         .init();
-    let limiter = Arc::new(Limiter::new(set));
-    let mut options = ServeOptions::new(Arc::clone(&limiter));
-    options.http = args.listen.or(options.http);
-    options.admin = args.admin.or(options.admin);
+    let limiter = Arc::clone(&options.limiter);
     raise_descriptors();
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(Report::failed)?;
     runtime.block_on(async {
         let stopped = stopped()?;
         let server = Server::bind(options).await.map_err(|error| {
-            Report::caused(&error).hint("another program may listen there: choose an address with `--listen`, or stop that program")
+            Report::caused(&error).hint(
+                "another program may listen there: choose an address with `--listen`, or stop that program",
+            )
         })?;
         announce(&limiter, &server)?;
         server.run(stopped).await;
@@ -111,6 +133,12 @@ fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
             writeln!(
                 to,
                 "  curl -s http://{address}/v1/check -d '{{\"limit\": \"5/min\", \"key\": \"alice\"}}'"
+            )?;
+        }
+        if let Some(address) = server.gateway_address() {
+            writeln!(
+                to,
+                "gateway on http://{address}; requests that may pass go on to the one server behind it"
             )?;
         }
         if let Some(address) = server.admin_address() {

@@ -3,6 +3,7 @@
 
 mod commands;
 mod files;
+mod proxying;
 mod serving;
 
 use std::{

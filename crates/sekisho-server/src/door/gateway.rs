@@ -21,7 +21,7 @@
 //! ```
 //!
 //! A request is judged before the upstream is touched and before any of its body is read. What two servers could read
-//! differently is refused with 400, and the connection closed. Only WebSockets are let through as upgrades.
+//! differently is refused with 400, and the connection closed. Of upgrades only `websocket` is let through.
 
 mod body;
 mod connect;
@@ -48,6 +48,7 @@ use tokio::net::TcpListener;
 use tower_layer::Layer;
 use tower_service::Service;
 
+use self::{body::BoxError, entry::Entry};
 pub use self::{
     body::{Body, Inbound},
     connect::{Roots, TlsError},
@@ -56,7 +57,6 @@ pub use self::{
     proxy::{HostField, Peer, Proxy, ProxyOptions},
     upstream::{Upstream, UpstreamError},
 };
-use self::{body::BoxError, entry::Entry};
 use crate::{door::listener::Listener, limits::Limits};
 
 /// The time for which a client may leave an answer unread. Longer than a door's, whose answers are one packet.

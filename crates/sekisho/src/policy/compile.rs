@@ -20,7 +20,7 @@ use super::{
     lists::{List, Lists},
     matcher::{Matcher, is_header_name},
     plan::CostSpec,
-    settings::{ListenSettings, Original, StoreSettings},
+    settings::{GatewaySettings, ListenSettings, Original, StoreSettings},
     warnings,
 };
 use crate::{
@@ -212,26 +212,38 @@ fn cost(file: Option<&Spanned<CostFile>>, problems: &mut Problems<'_>) -> CostSp
 
 fn listen(file: Option<&ListenFile>, problems: &mut Problems<'_>) -> ListenSettings {
     let Some(file) = file else { return ListenSettings::default() };
-    let mut address = |text: &Option<Spanned<String>>| -> Option<SocketAddr> {
-        let text = text.as_ref()?;
+    let mut address = |text: Option<&Spanned<String>>| -> Option<SocketAddr> {
+        let text = text?;
         let parsed = text.get_ref().parse().ok();
         if parsed.is_none() {
-            problems.add(
-                Code::Address,
-                text.span(),
-                "an address to listen on is like `127.0.0.1:8080` or `[::1]:8080`",
-            );
+            let message = "an address to listen on is like `127.0.0.1:8080` or `[::1]:8080`";
+            problems.add(Code::Address, text.span(), message);
         }
         parsed
     };
-    let (http, admin) = (address(&file.http), address(&file.admin));
+    let (http, admin) = (address(file.http.as_ref()), address(file.admin.as_ref()));
+    let gateway = file.gateway.as_ref().and_then(|gateway| {
+        let at = address(Some(&gateway.get_ref().at))?;
+        Some(GatewaySettings { at, to: gateway.get_ref().to.get_ref().clone() })
+    });
+    if let Some(to) = file.gateway.as_ref().map(|gateway| &gateway.get_ref().to) {
+        let rest =
+            ["http://", "https://"].iter().find_map(|scheme| to.get_ref().strip_prefix(scheme));
+        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
+            problems.add(
+                Code::Address,
+                to.span(),
+                "the server behind the gateway is a URL like `http://127.0.0.1:3000`",
+            );
+        }
+    }
     let original =
         match file.auth.as_ref().and_then(|auth| auth.original.as_ref()).map(Spanned::get_ref) {
             None | Some(OriginalFile::Path) => Original::Path,
             Some(OriginalFile::XOriginal) => Original::XOriginal,
             Some(OriginalFile::XForwarded) => Original::XForwarded,
         };
-    let settings = ListenSettings { http, admin, original };
+    let settings = ListenSettings { http, admin, gateway, original };
     if let (Some(http), Some(admin)) = (settings.http, &file.admin)
         && settings.admin == Some(http)
         && http.port() != 0

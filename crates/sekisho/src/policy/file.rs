@@ -59,10 +59,24 @@ pub(crate) struct ListenFile {
     pub(crate) grpc: Later,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) resp: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) gateway: Later,
+    /// The gateway: where it listens, and the one server that it passes requests on to.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<GatewayFile>"))]
+    pub(crate) gateway: Option<Spanned<GatewayFile>>,
     /// How forward-auth is asked.
     pub(crate) auth: Option<AuthFile>,
+}
+
+/// `gateway` of `[listen]`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GatewayFile {
+    /// Its address, like `127.0.0.1:8000`.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub(crate) at: Spanned<String>,
+    /// The server behind it, like `http://127.0.0.1:3000`.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub(crate) to: Spanned<String>,
 }
 
 /// `[listen.auth]`.

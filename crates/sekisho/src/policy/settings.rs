@@ -19,14 +19,25 @@ pub struct Settings {
 }
 
 /// A door opens only where an address is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenSettings {
     /// The check API and forward-auth.
     pub http: Option<SocketAddr>,
     /// Health, readiness and metrics.
     pub admin: Option<SocketAddr>,
+    /// The gateway.
+    pub gateway: Option<GatewaySettings>,
     /// Where forward-auth finds the original request.
     pub original: Original,
+}
+
+/// A gateway in front of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewaySettings {
+    /// Where it listens.
+    pub at: SocketAddr,
+    /// The server that it passes requests on to: a URL of `http` or `https`, whose parts the gateway itself reads.
+    pub to: String,
 }
 
 /// Where forward-auth finds the request that it is asked about.
@@ -47,6 +58,7 @@ impl Default for ListenSettings {
         Self {
             http: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
             admin: None,
+            gateway: None,
             original: Original::Path,
         }
     }

@@ -46,7 +46,8 @@ pub(super) fn find(set: &PolicySet, file: &PolicyFile, problems: &mut Problems<'
         }
     }
     let Some(listen) = &file.listen else { return };
-    for address in [&listen.http, &listen.admin].into_iter().flatten() {
+    let gateway = listen.gateway.as_ref().map(|gateway| &gateway.get_ref().at);
+    for address in [listen.http.as_ref(), listen.admin.as_ref(), gateway].into_iter().flatten() {
         open_address(address, problems);
     }
 }

@@ -24,13 +24,16 @@ pub struct Body(Inner);
 #[derive(Debug)]
 enum Inner {
     Own(Full<Bytes>),
-    /// The place is given back when the body ends: it counts the streams of a connection.
-    Upstream(Incoming, Option<Arc<()>>),
+    Upstream {
+        body: Incoming,
+        /// Given back when the body ends: it counts the streams of a connection.
+        _place: Option<Arc<()>>,
+    },
 }
 
 impl Body {
-    pub(super) const fn upstream(incoming: Incoming, place: Option<Arc<()>>) -> Self {
-        Self(Inner::Upstream(incoming, place))
+    pub(super) const fn upstream(body: Incoming, place: Option<Arc<()>>) -> Self {
+        Self(Inner::Upstream { body, _place: place })
     }
 
     pub(super) const fn whole(body: Full<Bytes>) -> Self {
@@ -60,21 +63,21 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Inner::Own(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
-            Inner::Upstream(body, _) => Pin::new(body).poll_frame(context).map_err(Into::into),
+            Inner::Upstream { body, .. } => Pin::new(body).poll_frame(context).map_err(Into::into),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Inner::Own(body) => body.is_end_stream(),
-            Inner::Upstream(body, _) => body.is_end_stream(),
+            Inner::Upstream { body, .. } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Inner::Own(body) => body.size_hint(),
-            Inner::Upstream(body, _) => body.size_hint(),
+            Inner::Upstream { body, .. } => body.size_hint(),
         }
     }
 }

@@ -150,10 +150,10 @@ async fn handshake(
 
 impl Tls {
     fn new(host: &str, roots: &Roots) -> Result<Self, TlsError> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| setup(error))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(setup)?;
         let base = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| setup(error))?
+            .map_err(setup)?
             .with_root_certificates(store(roots)?)
             .with_no_client_auth();
         let speaking = |protocols: &[&[u8]]| {
@@ -175,7 +175,7 @@ fn store(roots: &Roots) -> Result<RootCertStore, TlsError> {
         }
         Roots::Only(certificates) => {
             for certificate in certificates {
-                store.add(CertificateDer::from(certificate.clone())).map_err(|error| setup(error))?;
+                store.add(CertificateDer::from(certificate.clone())).map_err(setup)?;
             }
         }
     }

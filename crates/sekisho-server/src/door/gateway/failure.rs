@@ -45,10 +45,9 @@ impl Failure {
             Self::BrokenClient => {
                 reply::last_problem(StatusCode::BAD_REQUEST, "the body cannot be read")
             }
-            Self::Target => reply::problem(
-                StatusCode::BAD_REQUEST,
-                "the request's target cannot be passed on",
-            ),
+            Self::Target => {
+                reply::problem(StatusCode::BAD_REQUEST, "the request's target cannot be passed on")
+            }
         }
     }
 }
@@ -66,7 +65,10 @@ impl From<ConnectError> for Failure {
         match error {
             ConnectError::Timeout => Self::Unconnected,
             ConnectError::Failed(cause) => {
-                tracing::warn!(cause = &*cause as &dyn std::error::Error, "the upstream cannot be reached");
+                tracing::warn!(
+                    cause = &*cause as &dyn std::error::Error,
+                    "the upstream cannot be reached"
+                );
                 Self::Unreachable
             }
         }

@@ -72,7 +72,8 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     let Some((start, rest)) = kind.split_at_checked(b"application/grpc".len()) else {
         return false;
     };
-    start.eq_ignore_ascii_case(b"application/grpc") && matches!(rest.first(), None | Some(b'+' | b';'))
+    start.eq_ignore_ascii_case(b"application/grpc")
+        && matches!(rest.first(), None | Some(b'+' | b';'))
 }
 
 /// Returns the host that the client asked for: the target's, if it has one (RFC 9112, 3.2.2).
@@ -183,10 +184,7 @@ mod tests {
         let (mut parts, ()) = request.body(()).unwrap().into_parts();
         forward(&mut parts, Some("::ffff:203.0.113.9".parse().unwrap()));
         let seen = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap());
-        assert_eq!(
-            seen("x-forwarded-for"),
-            Some("6.6.6.6, 192.0.2.1, 192.0.2.2, 203.0.113.9")
-        );
+        assert_eq!(seen("x-forwarded-for"), Some("6.6.6.6, 192.0.2.1, 192.0.2.2, 203.0.113.9"));
         assert_eq!(seen("x-forwarded-proto"), Some("http"));
         assert_eq!(seen("x-forwarded-host"), Some("h.example:81"));
         assert_eq!((seen("forwarded"), seen("expect"), seen("te")), (None, None, Some("trailers")));

@@ -252,7 +252,9 @@ mod tests {
         let (mut whole, mut bytes) = (text.as_bytes().to_vec(), text.as_bytes().to_vec());
         Framing::default().follow(&mut whole);
         let mut framing = Framing::default();
-        bytes.iter_mut().for_each(|byte| framing.follow(std::slice::from_mut(byte)));
+        for byte in &mut bytes {
+            framing.follow(std::slice::from_mut(byte));
+        }
         assert_eq!(whole, bytes, "{text:?}");
         whole != text.as_bytes()
     }

@@ -4,10 +4,7 @@ use std::{
     convert::Infallible,
     net::IpAddr,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -26,7 +23,7 @@ use super::{
     proxy::Peer,
     quota,
 };
-use crate::reply;
+use crate::{door::unbelieved::Unbelieved, reply};
 
 /// Asks a limiter before each request goes on.
 ///
@@ -41,14 +38,14 @@ pub struct Gate {
 struct Shared {
     limiter: Arc<Limiter>,
     log: Option<AccessLog>,
-    /// Whether it has been said that a peer which is not trusted sends the header that addresses come from.
-    warned: AtomicBool,
+    unbelieved: Unbelieved,
 }
 
 impl Gate {
     /// Returns a layer that asks `limiter`, and writes its decisions to `log`.
     pub fn new(limiter: Arc<Limiter>, log: Option<AccessLog>) -> Self {
-        Self { shared: Arc::new(Shared { limiter, log, warned: AtomicBool::new(false) }) }
+        let unbelieved = Unbelieved::new(Arc::clone(limiter.store().clock()));
+        Self { shared: Arc::new(Shared { limiter, log, unbelieved }) }
     }
 }
 
@@ -125,10 +122,9 @@ impl Shared {
         let identity = &self.limiter.policies().settings().identity;
         let source = identity.source(IdentityDoor::Gateway);
         let client = client_addr(identity, source, peer, &HeaderLines(&parts.headers));
-        if client.unbelieved && !self.warned.swap(true, Relaxed) {
-            tracing::warn!(
-                "a peer that is not among `trusted_proxies` sends the header that addresses come from; it is counted itself"
-            );
+        if let Some(peer) = peer.filter(|_| client.unbelieved) {
+            // It is counted itself: a client may write what it likes.
+            self.unbelieved.note(peer);
         }
         client.address
     }

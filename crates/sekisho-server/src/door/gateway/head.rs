@@ -18,9 +18,8 @@ pub(super) fn refusal<B>(request: &Request<B>) -> Option<Reply> {
     let hosts = request.headers().get_all(HOST).iter().count();
     // RFC 9112 (3.2): exactly one from HTTP/1.1 on; HTTP/2 has it in the target.
     let enough = hosts == 1 || request.version() != Version::HTTP_11;
-    (hosts > 1 || !enough).then(|| {
-        reply::last_problem(StatusCode::BAD_REQUEST, "a request has exactly one `Host`")
-    })
+    (hosts > 1 || !enough)
+        .then(|| reply::last_problem(StatusCode::BAD_REQUEST, "a request has exactly one `Host`"))
 }
 
 /// Returns whether the client sends its body without being told to.

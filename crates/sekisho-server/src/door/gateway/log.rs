@@ -11,9 +11,10 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
-        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
+        mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel},
     },
-    thread::{self, JoinHandle},
+    thread,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -22,6 +23,9 @@ pub(super) use self::line::{Line, refund_line};
 
 /// The most lines that wait to be written. A writer that falls behind further loses some.
 pub const LINES_MAX: usize = 8_192;
+
+/// How long the end of a log waits for its writer to take what is left.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where the decisions are written. Clones write to the same place, in one order.
 #[derive(Clone)]
@@ -33,7 +37,8 @@ struct Shared {
     /// Held over a decision and its place in the queue, so that no other comes between.
     queue: Mutex<Option<SyncSender<Vec<u8>>>>,
     lost: Arc<AtomicU64>,
-    writing: Mutex<Option<JoinHandle<()>>>,
+    /// Hangs up once all is written.
+    written: Mutex<Receiver<()>>,
 }
 
 impl fmt::Debug for AccessLog {
@@ -51,11 +56,13 @@ impl AccessLog {
         let (queue, lines) = sync_channel(LINES_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
-        let writing = thread::Builder::new()
-            .name("access-log".to_owned())
-            .spawn(move || write_all(writer, &lines, &counted))?;
-        let (queue, writing) = (Mutex::new(Some(queue)), Mutex::new(Some(writing)));
-        Ok(Self { shared: Arc::new(Shared { queue, lost, writing }) })
+        let (writing, written): (Sender<()>, _) = channel();
+        let _thread = thread::Builder::new().name("access-log".to_owned()).spawn(move || {
+            write_all(writer, &lines, &counted);
+            drop(writing);
+        })?;
+        let (queue, written) = (Mutex::new(Some(queue)), Mutex::new(written));
+        Ok(Self { shared: Arc::new(Shared { queue, lost, written }) })
     }
 
     /// Returns how many lines were lost: the queue was full, or the writer failed.
@@ -78,9 +85,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // Without a queue the thread ends once it has written what is left.
         drop(self.queue.get_mut().take());
-        if let Some(writing) = self.writing.get_mut().take() {
-            let _ended = writing.join();
-        }
+        let _hung_up = self.written.get_mut().recv_timeout(CLOSE_TIMEOUT);
     }
 }
 
@@ -110,8 +115,6 @@ fn write_all(mut writer: Box<dyn Write + Send>, lines: &Receiver<Vec<u8>>, lost:
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
-
     use super::*;
 
     /// Takes nothing before it is told to.

@@ -106,8 +106,7 @@ impl Proxy {
     /// # Errors
     /// [`TlsError`] when the upstream is `https` and TLS cannot be set up.
     pub fn new(options: ProxyOptions) -> Result<Self, TlsError> {
-        let connector =
-            Connector::new(&options.upstream, &options.roots, options.connect_timeout)?;
+        let connector = Connector::new(&options.upstream, &options.roots, options.connect_timeout)?;
         let pool = Pool::new(connector, options.idle_timeout);
         Ok(Self { shared: Arc::new(Shared { options, pool }) })
     }
@@ -158,6 +157,8 @@ impl Shared {
             return upgrade.ok_or(Failure::Unasked)?.switch(&mut response);
         }
         fields::strip(response.headers_mut());
+        // The version is of one connection, and this answer goes over another: the listener speaks its own.
+        *response.version_mut() = Version::HTTP_11;
         Ok(response.map(|body| Body::upstream(body, place)))
     }
 
@@ -228,7 +229,8 @@ impl Shared {
         let mut uri = Uri::builder().path_and_query(target);
         let authority = upstream.authority.as_str();
         if http2 {
-            let asked = host.as_ref().and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+            let asked =
+                host.as_ref().and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
             uri = uri
                 .scheme(upstream.scheme())
                 .authority(asked.unwrap_or_else(|| upstream.authority.clone()));

@@ -9,11 +9,7 @@ use tokio::io::copy_bidirectional;
 use super::running::Running;
 
 /// Carries bytes both ways until both sides have said their last, or the listener drops what is left.
-pub(super) async fn tunnel(
-    client: OnUpgrade,
-    upstream: OnUpgrade,
-    running: Option<Arc<Running>>,
-) {
+pub(super) async fn tunnel(client: OnUpgrade, upstream: OnUpgrade, running: Option<Arc<Running>>) {
     let joined = async {
         let (client, upstream) = tokio::try_join!(client, upstream)?;
         let (mut client, mut upstream) = (TokioIo::new(client), TokioIo::new(upstream));

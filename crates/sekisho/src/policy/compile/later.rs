@@ -34,10 +34,7 @@ type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
 /// Refuses every field of a later version that the file has.
 pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
     if let Some(listen) = &file.listen {
-        refuse_all(
-            &[("grpc", &listen.grpc), ("resp", &listen.resp), ("gateway", &listen.gateway)],
-            problems,
-        );
+        refuse_all(&[("grpc", &listen.grpc), ("resp", &listen.resp)], problems);
         if let Some(auth) = &listen.auth {
             refuse_all(&[("hold", &auth.hold)], problems);
         }

@@ -1,0 +1,66 @@
+//! A queue in the gateway: requests wait their turn instead of failing.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use parking_lot::Mutex;
+use sekisho::{Clock as _, FakeClock, Span, SystemClock, Timestamp};
+use tokio::task::JoinSet;
+
+use super::harness::{Setup, get, ok, upstream};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_start_a_second_apart_and_the_twelfth_is_refused() {
+    let clock = SystemClock::new();
+    let starts = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&starts);
+    let watch = clock.clone();
+    let to = upstream(move |_| {
+        seen.lock().push(watch.now());
+        async { Response::new(Full::new(Bytes::new())) }
+    })
+    .await;
+    let gateway = Setup::to(to).limits("1/s burst 10 leaky-queue").real_time().start().await;
+    // The connections are there before the clock matters.
+    let mut clients = Vec::new();
+    for _ in 0..12 {
+        clients.push(gateway.connect().await);
+    }
+    let mut asking = JoinSet::new();
+    for mut client in clients {
+        asking.spawn(async move { client.get("/").await });
+    }
+    let replies = asking.join_all().await;
+    let mut statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [&[200; 11][..], &[429]].concat());
+    let starts = starts.lock();
+    for (turn, start) in starts.iter().enumerate() {
+        let late = start.since(starts[0]).as_nanos().abs_diff(turn as u64 * 1_000_000_000);
+        assert!(late <= 20_000_000, "number {turn} is {late} ns off: {starts:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_leaves_the_queue_gives_the_slot_back() {
+    let clock = Arc::new(FakeClock::at(Timestamp::from_secs(1_700_000_000)));
+    let mut setup = Setup::to(ok().await).limits("1/min burst 1 leaky-queue");
+    setup.clock = Arc::clone(&clock) as Arc<_>;
+    let gateway = setup.start().await;
+    assert_eq!(gateway.get("/").await.status, 200);
+    clock.advance(Span::from_secs(1));
+    let mut waiting = gateway.connect().await;
+    waiting.send(format!("{}\r\n", get("/"))).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    gateway.get("/").await.is_problem(429);
+    drop(waiting);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The slot is free again: this one waits for it.
+    let mut next = gateway.connect().await;
+    next.send(format!("{}\r\n", get("/"))).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    clock.advance(Span::from_secs(59));
+    assert_eq!(next.receive().await.status, 200);
+}
