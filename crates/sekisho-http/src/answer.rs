@@ -1,16 +1,18 @@
 //! The one table from a decision to an HTTP answer.
 
-use std::borrow::Cow;
+mod detail;
 
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
-use sekisho::{Decision, Ruling};
+use sekisho::{AnswerSettings, Decision, Ruling, Timestamp};
 
+pub(crate) use self::detail::detail;
+use self::detail::of_limits;
 use crate::{
-    headers::{self, RATELIMIT, RATELIMIT_POLICY},
-    problem::{PROBLEM_JSON, Problem, ProblemType},
+    headers::{self, Quota},
+    problem::{PROBLEM_JSON, Problem, ProblemQuota, ProblemType, RATE_LIMIT_EXCEEDED},
 };
 
 /// Who reads the answer.
@@ -35,7 +37,36 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns what a decision becomes.
+    /// Returns what a decision becomes, with the fields that `settings` choose, and the words of the policy that refuses if it
+    /// has its own. `wall` is the wall clock's time at the decision: `X-RateLimit-Reset` counts from it.
+    ///
+    /// ```
+    /// use sekisho::{AnswerSettings, Direct, HeaderFamily, Limiter, Mode, PolicySet, Timestamp};
+    /// use sekisho_http::{Answer, Profile};
+    ///
+    /// let limiter = Limiter::new(PolicySet::parse("[[policy]]\nname = \"any\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]\n")?);
+    /// let limits = ["2/min sliding-log".parse()?];
+    /// let ask = Direct { limits: &limits, key: b"alice", cost: 2 };
+    /// let decision = limiter.decide_direct_now(&ask, Mode::Check);
+    ///
+    /// let settings = AnswerSettings { families: vec![HeaderFamily::XRateLimit], ..AnswerSettings::default() };
+    /// let wall = Timestamp::from_secs(1_700_000_000);
+    /// let answer = Answer::new(&decision, Profile::Standard, &settings, wall);
+    /// assert_eq!(answer.headers["x-ratelimit-remaining"], "0");
+    /// assert_eq!(answer.headers["x-ratelimit-reset"], "1700000060");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(
+        decision: &Decision,
+        profile: Profile,
+        settings: &AnswerSettings,
+        wall: Timestamp,
+    ) -> Self {
+        Self::build(decision, profile, settings, Quota::of(decision, settings.reset, wall))
+    }
+
+    /// Returns what a decision becomes for a caller that knows no settings and no wall clock: the usual fields, and a problem
+    /// of which the body has what the standard names.
     ///
     /// ```
     /// use sekisho::{Direct, Limiter, Mode, PolicySet};
@@ -51,25 +82,37 @@ impl Answer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn of(decision: &Decision, profile: Profile) -> Self {
+        Self::build(decision, profile, &AnswerSettings::default(), None)
+    }
+
+    fn build(
+        decision: &Decision,
+        profile: Profile,
+        settings: &AnswerSettings,
+        quota: Option<Quota>,
+    ) -> Self {
         let mut headers = HeaderMap::new();
-        if let Some(policies) = headers::ratelimit_policy(decision) {
-            headers.insert(RATELIMIT_POLICY, policies);
-        }
-        if let Some(left) = headers::ratelimit(decision) {
-            headers.insert(RATELIMIT, left);
-        }
-        let status = status(&decision.ruling, profile);
+        headers::merge(&mut headers, decision, settings, quota);
+        let status = status(decision, profile);
         if decision.is_allowed() {
+            headers::expose(&mut headers, settings);
             return Self { status, headers, body: Vec::new() };
         }
         if let Some(seconds) = retry_after(decision) {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
+        headers::expose(&mut headers, settings);
         if status == StatusCode::UNAUTHORIZED {
             // RFC 9110 (15.5.2) asks for a challenge. No browser knows this scheme, so none asks its user for a password.
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Key realm=\"sekisho\""));
         }
-        Self::refusal(headers, &problem(decision, status))
+        match of_limits(decision).and_then(|refusal| refusal.body.as_ref()) {
+            Some((body, kind)) => {
+                let kind = HeaderValue::from_str(kind).unwrap_or(PLAIN_TEXT);
+                Self::with_body(status, headers, kind, body.clone().into_bytes())
+            }
+            None => Self::refusal(headers, &problem(decision, status, quota)),
+        }
     }
 
     /// Returns the answer that tells a problem.
@@ -77,22 +120,43 @@ impl Answer {
         Self::refusal(HeaderMap::new(), problem)
     }
 
-    fn refusal(mut headers: HeaderMap, problem: &Problem<'_>) -> Self {
-        headers.insert(CONTENT_TYPE, PROBLEM_JSON);
+    fn refusal(headers: HeaderMap, problem: &Problem<'_>) -> Self {
+        Self::with_body(problem.status, headers, PROBLEM_JSON, problem.to_json())
+    }
+
+    fn with_body(
+        status: StatusCode,
+        mut headers: HeaderMap,
+        kind: HeaderValue,
+        body: Vec<u8>,
+    ) -> Self {
+        headers.insert(CONTENT_TYPE, kind);
         // Caches that do not know 429, and 403 and 503 as well, could keep it and refuse for us.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Self { status: problem.status, headers, body: problem.to_json() }
+        Self { status, headers, body }
     }
 }
 
-const fn status(ruling: &Ruling, profile: Profile) -> StatusCode {
-    match (ruling, profile) {
+/// The media type of a body whose own cannot be sent. A policy file has none such.
+const PLAIN_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+fn status(decision: &Decision, profile: Profile) -> StatusCode {
+    let chosen = |status: Option<u16>| StatusCode::from_u16(status?).ok();
+    let own = || of_limits(decision).and_then(|refusal| chosen(refusal.status));
+    match (&decision.ruling, profile) {
         (Ruling::Allow, _) => StatusCode::OK,
-        (Ruling::Deny | Ruling::Never, Profile::Standard) => StatusCode::TOO_MANY_REQUESTS,
-        (Ruling::Deny | Ruling::Never, Profile::Nginx) | (Ruling::Blocked, _) => {
-            StatusCode::FORBIDDEN
+        (Ruling::Deny | Ruling::Never, Profile::Standard) => {
+            own().unwrap_or(StatusCode::TOO_MANY_REQUESTS)
         }
-        (Ruling::MissingKey, _) => StatusCode::UNAUTHORIZED,
+        (Ruling::Blocked, Profile::Standard) => own().unwrap_or(StatusCode::FORBIDDEN),
+        (Ruling::Deny | Ruling::Never | Ruling::Blocked, Profile::Nginx) => StatusCode::FORBIDDEN,
+        (Ruling::MissingKey, Profile::Standard) => {
+            let refusal = decision.refusal.as_deref();
+            refusal
+                .and_then(|refusal| chosen(refusal.missing_key_status))
+                .unwrap_or(StatusCode::UNAUTHORIZED)
+        }
+        (Ruling::MissingKey, Profile::Nginx) => StatusCode::UNAUTHORIZED,
         (Ruling::BadRequest(_), Profile::Standard) => StatusCode::BAD_REQUEST,
         (Ruling::BadRequest(_), Profile::Nginx) | (Ruling::StoreDown(_), _) => {
             StatusCode::SERVICE_UNAVAILABLE
@@ -112,7 +176,7 @@ fn retry_after(decision: &Decision) -> Option<u64> {
     }
 }
 
-fn problem(decision: &Decision, status: StatusCode) -> Problem<'_> {
+fn problem(decision: &Decision, status: StatusCode, quota: Option<Quota>) -> Problem<'_> {
     let kind = match decision.ruling {
         Ruling::Deny => ProblemType::QuotaExceeded,
         Ruling::Never => ProblemType::NeverAdmissible,
@@ -120,34 +184,14 @@ fn problem(decision: &Decision, status: StatusCode) -> Problem<'_> {
         _ => ProblemType::AboutBlank,
     };
     let violated = decision.violated().map(|part| &*part.name).collect();
-    Problem { kind, status, detail: detail(decision), violated }
-}
-
-/// Says what happened, in words that name nothing the client does not know: no key, no address, no inside of the store.
-fn detail(decision: &Decision) -> Cow<'_, str> {
-    let policy = decision.refused_by.as_deref();
-    match (&decision.ruling, decision.binding()) {
-        (Ruling::Deny, Some(part)) => {
-            let seconds = retry_after(decision).unwrap_or(1);
-            format!("the quota `{}` is used up; the same request passes in {seconds} s", part.name)
-                .into()
-        }
-        (Ruling::Never, Some(part)) => {
-            let capacity = part.verdict.capacity.unwrap_or_default();
-            format!(
-                "the request costs {}, and `{}` never holds more than {capacity}",
-                part.cost, part.name
-            )
-            .into()
-        }
-        (Ruling::MissingKey, _) => match policy {
-            Some(policy) => format!("the request lacks what policy `{policy}` counts by").into(),
-            None => "the request lacks what it would be counted by".into(),
-        },
-        (Ruling::BadRequest(error), _) => error.to_string().into(),
-        (Ruling::StoreDown(_), _) => "the limiter cannot decide at the moment".into(),
-        _ => "this request is not let through".into(),
-    }
+    let quota = quota.map(|quota| ProblemQuota {
+        error_code: RATE_LIMIT_EXCEEDED,
+        retry_after: retry_after(decision),
+        limit: quota.limit,
+        remaining: quota.remaining,
+        reset: quota.reset,
+    });
+    Problem { kind, status, detail: detail(decision), violated, quota }
 }
 
 #[cfg(test)]

@@ -167,16 +167,16 @@ fn unquoted(value: &str) -> String {
 mod tests {
     use super::*;
 
-    fn seen(source: AddressSource, peer: &str, lines: &[(&str, &str)]) -> (String, bool) {
+    fn seen(source: &AddressSource, peer: &str, lines: &[(&str, &str)]) -> (String, bool) {
         let trusted = ["10.0.0.0/8", "2001:db8:ffff::/48"].map(|block| block.parse().unwrap());
         let identity = IdentitySettings::new(source.clone(), trusted.into());
-        let client = client_addr(&identity, &source, Some(peer.parse().unwrap()), &lines);
+        let client = client_addr(&identity, source, Some(peer.parse().unwrap()), &lines);
         (client.address.unwrap().to_string(), client.unbelieved)
     }
 
     fn xff(peer: &str, lines: &[&str]) -> (String, bool) {
         let lines: Vec<_> = lines.iter().map(|line| ("x-forwarded-for", *line)).collect();
-        seen(AddressSource::XForwardedFor, peer, &lines)
+        seen(&AddressSource::XForwardedFor, peer, &lines)
     }
 
     fn believed(address: &str) -> (String, bool) {
@@ -259,7 +259,7 @@ mod tests {
     fn forwarded_is_read_as_its_rfc_says() {
         let forwarded = |lines: &[&str]| {
             let lines: Vec<_> = lines.iter().map(|line| ("forwarded", *line)).collect();
-            seen(AddressSource::Forwarded, "10.0.0.5", &lines).0
+            seen(&AddressSource::Forwarded, "10.0.0.5", &lines).0
         };
         assert_eq!(forwarded(&["for=192.0.2.60;proto=http;by=203.0.113.43"]), "192.0.2.60");
         assert_eq!(forwarded(&["For=\"[2001:db8:cafe::17]:4711\""]), "2001:db8:cafe::17");
@@ -277,9 +277,9 @@ mod tests {
     #[test]
     fn a_header_of_another_family_is_ignored() {
         let others = [("forwarded", "for=6.6.6.6"), ("x-real-ip", "6.6.6.6")];
-        assert_eq!(seen(AddressSource::XForwardedFor, "10.0.0.5", &others), believed("10.0.0.5"));
+        assert_eq!(seen(&AddressSource::XForwardedFor, "10.0.0.5", &others), believed("10.0.0.5"));
         let single = |lines: &[(&str, &str)]| {
-            seen(AddressSource::Header("cf-connecting-ip".to_owned()), "10.0.0.5", lines).0
+            seen(&AddressSource::Header("cf-connecting-ip".to_owned()), "10.0.0.5", lines).0
         };
         assert_eq!(single(&[("cf-connecting-ip", "203.0.113.9")]), "203.0.113.9");
         assert_eq!(
@@ -288,11 +288,11 @@ mod tests {
         );
         assert_eq!(single(&[("cf-connecting-ip", "203.0.113.9, 6.6.6.6")]), "10.0.0.5");
         assert_eq!(
-            seen(AddressSource::XRealIp, "10.0.0.5", &[("x-real-ip", "203.0.113.9")]),
+            seen(&AddressSource::XRealIp, "10.0.0.5", &[("x-real-ip", "203.0.113.9")]),
             believed("203.0.113.9")
         );
         assert_eq!(
-            seen(AddressSource::Peer, "10.0.0.5", &[("x-forwarded-for", "6.6.6.6")]),
+            seen(&AddressSource::Peer, "10.0.0.5", &[("x-forwarded-for", "6.6.6.6")]),
             believed("10.0.0.5")
         );
     }

@@ -1,12 +1,26 @@
-//! The fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers, revisions 08 to 11.
+//! The fields that tell a quota: `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers, revisions 08 to
+//! 11, and the older `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
 //!
-//! Both are structured-field lists (RFC 9651) of quoted names with parameters. All numbers are those of one decision, so no
-//! two of them were taken at different times. Times are whole seconds, rounded up.
+//! The first two are structured-field lists (RFC 9651) of quoted names with parameters, to which every limiter on the way adds
+//! its own members; of the others each is one number. All numbers are those of one decision, so no two of them were taken at
+//! different times. Times are whole seconds, rounded up.
+
+mod merge;
+mod quota;
 
 use http::{HeaderName, HeaderValue};
 use sekisho::{Decision, Part};
 use sekisho_core::{CalendarUnit, Metered, Period};
 use sfv::{Integer, KeyRef, ListSerializer, StringRef, integer, key_ref};
+
+pub use self::{
+    merge::merge_into,
+    quota::{X_RATELIMIT_LIMIT, X_RATELIMIT_REMAINING, X_RATELIMIT_RESET},
+};
+pub(crate) use self::{
+    merge::{expose, merge},
+    quota::Quota,
+};
 
 /// What is enforced: every limit of the request.
 pub const RATELIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");

@@ -68,7 +68,28 @@ pub struct Problem<'a> {
     pub detail: Cow<'a, str>,
     /// The names of the limits that refuse, as in `RateLimit-Policy`.
     pub violated: Vec<&'a str>,
+    /// The numbers of the limit that refuses.
+    pub quota: Option<ProblemQuota>,
 }
+
+/// The numbers of a quota in a problem, for clients that read bodies and no headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ProblemQuota {
+    /// Always [`RATE_LIMIT_EXCEEDED`].
+    pub error_code: &'static str,
+    /// Seconds after which the same request passes, as in `Retry-After`; none when it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// As in `X-RateLimit-Limit`, whether that field is sent or not.
+    pub limit: u64,
+    /// As in `X-RateLimit-Remaining`.
+    pub remaining: u64,
+    /// As in `X-RateLimit-Reset`.
+    pub reset: u64,
+}
+
+/// The `error_code` of a quota that is used up.
+pub const RATE_LIMIT_EXCEEDED: &str = "rate_limit_exceeded";
 
 /// The members on the wire.
 #[derive(Serialize)]
@@ -80,12 +101,20 @@ struct Members<'a> {
     detail: &'a str,
     #[serde(rename = "violated-policies", skip_serializing_if = "<[_]>::is_empty")]
     violated: &'a [&'a str],
+    #[serde(flatten)]
+    quota: Option<ProblemQuota>,
 }
 
 impl<'a> Problem<'a> {
     /// Returns a problem of which the status says all but the detail.
     pub fn plain(status: StatusCode, detail: impl Into<Cow<'a, str>>) -> Self {
-        Self { kind: ProblemType::AboutBlank, status, detail: detail.into(), violated: Vec::new() }
+        Self {
+            kind: ProblemType::AboutBlank,
+            status,
+            detail: detail.into(),
+            violated: Vec::new(),
+            quota: None,
+        }
     }
 
     /// Returns the body.
@@ -96,6 +125,7 @@ impl<'a> Problem<'a> {
             status: self.status.as_u16(),
             detail: &self.detail,
             violated: &self.violated,
+            quota: self.quota,
         };
         // Text and numbers always have a JSON form.
         serde_json::to_vec(&members).unwrap_or_default()
@@ -113,13 +143,21 @@ mod tests {
             status: StatusCode::TOO_MANY_REQUESTS,
             detail: "say \"when\"".into(),
             violated: vec!["a", "b"],
+            quota: Some(ProblemQuota {
+                error_code: RATE_LIMIT_EXCEEDED,
+                retry_after: Some(7),
+                limit: 10,
+                remaining: 0,
+                reset: 1_700_000_060,
+            }),
         };
         assert_eq!(
             String::from_utf8(problem.to_json()).unwrap(),
             concat!(
                 r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","#,
                 r#""title":"Quota Exceeded","status":429,"detail":"say \"when\"","#,
-                r#""violated-policies":["a","b"]}"#,
+                r#""violated-policies":["a","b"],"error_code":"rate_limit_exceeded","retry_after":7,"#,
+                r#""limit":10,"remaining":0,"reset":1700000060}"#,
             )
         );
     }

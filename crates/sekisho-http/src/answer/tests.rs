@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sekisho::{
     CanonicalPath, Clock, Direct, FakeClock, Limit, Limiter, Memory, MemoryOptions, Mode, Overflow,
-    PolicySet, Request, Span, Timestamp,
+    PolicySet, Request, Span,
 };
 
 use super::*;

@@ -1,0 +1,11 @@
+//! Answers as a policy file chooses them, and the layer in the stacks that it is made for.
+
+mod answers;
+mod counting;
+mod grpc;
+mod identity;
+mod nested;
+mod outcomes;
+mod queue;
+mod stacks;
+mod support;
