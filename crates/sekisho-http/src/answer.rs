@@ -149,7 +149,11 @@ fn status(decision: &Decision, profile: Profile) -> StatusCode {
             own().unwrap_or(StatusCode::TOO_MANY_REQUESTS)
         }
         (Ruling::Blocked, Profile::Standard) => own().unwrap_or(StatusCode::FORBIDDEN),
-        (Ruling::Deny | Ruling::Never | Ruling::Blocked, Profile::Nginx) => StatusCode::FORBIDDEN,
+        // A bad request too: a proxy that lets requests pass while nobody decides must not be opened by a client.
+        (
+            Ruling::Deny | Ruling::Never | Ruling::Blocked | Ruling::BadRequest(_),
+            Profile::Nginx,
+        ) => StatusCode::FORBIDDEN,
         (Ruling::MissingKey, Profile::Standard) => {
             let refusal = decision.refusal.as_deref();
             refusal
@@ -158,9 +162,7 @@ fn status(decision: &Decision, profile: Profile) -> StatusCode {
         }
         (Ruling::MissingKey, Profile::Nginx) => StatusCode::UNAUTHORIZED,
         (Ruling::BadRequest(_), Profile::Standard) => StatusCode::BAD_REQUEST,
-        (Ruling::BadRequest(_), Profile::Nginx) | (Ruling::StoreDown(_), _) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        (Ruling::StoreDown(_), _) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

@@ -20,12 +20,11 @@ mod who;
 use std::{fmt, net::IpAddr, pin::Pin, sync::Arc};
 
 use http::{Extensions, Uri};
-use sekisho::{AddressSource, Clock, IdentityDoor, Limiter, Memory};
+use sekisho::{AddressSource, Clock, IdentityDoor, Limiter, Memory, Store};
 use tower_layer::Layer;
 
 use self::who::Warned;
 pub use self::{
-    ask::LayerStore,
     body::LimitBody,
     grpc::GrpcRefusal,
     service::{LimitFuture, LimitService},
@@ -120,7 +119,7 @@ impl LimitLayer {
     }
 }
 
-impl<S: LayerStore> LimitLayer<S> {
+impl<S: Store + 'static> LimitLayer<S> {
     /// Returns a layer of a limiter with any store. The clock is waited on, and is the wall clock of what answers tell.
     pub fn with_clock(limiter: Arc<Limiter<S>>, clock: Arc<dyn Clock>) -> Self {
         let source = limiter.policies().settings().identity.common_source().clone();

@@ -13,8 +13,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use http::{HeaderValue, Method, Request, StatusCode, Version, header::HOST, request::Parts};
 use hyper::body::Incoming;
-use sekisho::{Asked, Decision, Direct, Limiter, Mode};
-use sekisho_http::Profile;
+use sekisho::{Asked, Clock as _, Decision, Direct, Limiter, Mode};
+use sekisho_http::{Answer, Profile};
 
 use self::unbelieved::Unbelieved;
 use crate::{
@@ -137,6 +137,13 @@ impl Doors {
     /// Decides limits that the caller names, and counts the decision.
     pub(crate) fn decide_direct(&self, door: Door, direct: &Direct<'_>, mode: Mode) -> Decision {
         self.counted(door, || self.limiter.decide_direct_now(direct, mode))
+    }
+
+    /// Returns what a decision becomes, as the policy file has answers look.
+    pub(crate) fn reply(&self, decision: &Decision, profile: Profile) -> Reply {
+        let settings = &self.limiter.policies().settings().answer;
+        let wall = self.limiter.store().clock().wall();
+        reply::of(Answer::new(decision, profile, settings, wall))
     }
 
     fn counted(&self, door: Door, decide: impl FnOnce() -> Decision) -> Decision {

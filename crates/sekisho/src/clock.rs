@@ -23,6 +23,11 @@ pub trait Clock: fmt::Debug + Send + Sync {
 
     /// Returns a future that is ready once [`now`](Self::now) is `until` or later.
     fn wait_until(&self, until: Timestamp) -> Wait;
+
+    /// Returns the wall clock's time, for what people read as a date. Nothing is decided by it: it may go back.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
@@ -32,6 +37,10 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 
     fn wait_until(&self, until: Timestamp) -> Wait {
         (**self).wait_until(until)
+    }
+
+    fn wall(&self) -> Timestamp {
+        (**self).wall()
     }
 }
 
@@ -46,12 +55,16 @@ pub struct SystemClock {
 
 impl SystemClock {
     /// Returns a clock that starts at the wall clock's time.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the wall clock")]
     pub fn new() -> Self {
-        let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let wall = Span::from(wall.unwrap_or_default()).as_nanos();
-        Self { offset: wall.saturating_sub(uptime()) }
+        Self { offset: wall().saturating_sub(uptime()) }
     }
+}
+
+/// Returns the wall clock's nanoseconds since the epoch.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that asks the wall clock")]
+fn wall() -> u64 {
+    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Span::from(wall.unwrap_or_default()).as_nanos()
 }
 
 impl Default for SystemClock {
@@ -76,6 +89,10 @@ fn uptime() -> u64 {
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.offset.saturating_add(uptime()))
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_nanos(wall())
     }
 
     fn wait_until(&self, until: Timestamp) -> Wait {

@@ -209,14 +209,30 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Decides a request under all policies that match it. `ask.cost`, when given, replaces the policies' costs.
-    pub async fn decide(&self, request: &Request<'_>, ask: impl Into<Asked<'_>>) -> Decision {
+    ///
+    /// What is charged is settled when this is called; the future only waits for the store, and holds the request no more. So
+    /// it may move between threads, which a request may not.
+    pub fn decide<'s, 'q, A: Into<Asked<'q>>>(
+        &'s self,
+        request: &Request<'_>,
+        ask: A,
+    ) -> impl Future<Output = Decision> + Send + use<'s, 'q, S, A> {
         let ask = ask.into();
-        let mut decision = match self.policies.plan(request, &ask) {
-            Plan::Refused(ruling, policy) => {
-                Decision::without_limits(ruling, Timestamp::EPOCH, policy)
-            }
-            Plan::Charges(parts) => self.decide_parts(parts, ask.mode).await,
-        };
+        let mode = ask.mode;
+        let plan = self.policies.plan(request, &ask);
+        async move {
+            let decision = match plan {
+                Plan::Refused(ruling, policy) => {
+                    Decision::without_limits(ruling, Timestamp::EPOCH, policy)
+                }
+                Plan::Charges(parts) => self.decide_parts(parts, mode).await,
+            };
+            self.with_refusal(decision)
+        }
+    }
+
+    /// Adds how the policy that refuses wants to be heard.
+    fn with_refusal(&self, mut decision: Decision) -> Decision {
         if !decision.is_allowed() {
             let refusing = decision
                 .refused_by

@@ -28,7 +28,8 @@ pub(super) fn run(args: &Proxy) -> Result<(), Report> {
     let written = set.settings().listen.gateway.clone();
     let to = args.to.clone().or_else(|| written.as_ref().map(|gateway| gateway.to.clone()));
     let to = to.ok_or_else(|| {
-        Report::input("the file has no gateway").hint("name the server behind it with `--to URL`, or in `[listen] gateway = { at = …, to = … }`")
+        let hint = "name the server behind it with `--to URL`, or in `[listen] gateway = { at = …, to = … }`";
+        Report::input("the file has no gateway").hint(hint)
     })?;
     let upstream: Upstream =
         to.parse().map_err(|error| Report::input(format!("`{to}`: {error}")))?;

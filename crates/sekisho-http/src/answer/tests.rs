@@ -201,7 +201,7 @@ fn refusals_before_any_limit_have_no_quota() {
     let (status, _, body) = shown(&bad, Profile::Standard);
     assert_eq!(status, 400);
     assert!(body.contains("header `x-cost` is a whole number from 1 to 5"), "{body}");
-    assert_eq!(shown(&bad, Profile::Nginx).0, 503);
+    assert_eq!(shown(&bad, Profile::Nginx).0, 403);
 }
 
 #[test]

@@ -7,35 +7,12 @@ use std::{
 
 use http::{Extensions, HeaderMap, request::Parts};
 use sekisho::{
-    Algorithm, AnswerSettings, Asked, CanonicalPath, Decision, Limiter, Memory, Part, PathError,
-    Policy, Request, Ruling, Span, Store, Timestamp,
+    Algorithm, AnswerSettings, Asked, CanonicalPath, Decision, Part, PathError, Policy, Request,
+    Ruling, Span, Store, Timestamp,
 };
 
 use super::{Background, LimitLayer, WhenStoreDown};
 use crate::{HeaderLines, describe, headers};
-
-/// A store that a layer can count in.
-///
-/// A service's futures move between threads, and a request as the limiter sees it does not. So the question is put when the
-/// future is made, and the future has no request in it any more.
-pub trait LayerStore: Store + Sized + 'static {
-    /// Decides a request as [`Limiter::decide`] does.
-    fn decide_request<'a>(
-        limiter: &'a Limiter<Self>,
-        request: &Request<'_>,
-        ask: Asked<'a>,
-    ) -> impl Future<Output = Decision> + Send + use<'a, Self>;
-}
-
-impl LayerStore for Memory {
-    fn decide_request<'a>(
-        limiter: &'a Limiter<Self>,
-        request: &Request<'_>,
-        ask: Asked<'a>,
-    ) -> impl Future<Output = Decision> + Send + use<'a> {
-        std::future::ready(limiter.decide_now(request, ask))
-    }
-}
 
 /// A request's extension: the policies that it has been charged for.
 #[derive(Clone, Default)]
@@ -62,7 +39,7 @@ pub(super) struct Admitted {
     pub(super) wall: Timestamp,
 }
 
-impl<S: LayerStore> LimitLayer<S> {
+impl<S: Store + 'static> LimitLayer<S> {
     pub(super) async fn ask(&self, parts: &Parts) -> Result<Admitted, Refused> {
         let uri = self.target.as_ref().and_then(|target| target(&parts.extensions));
         let uri = uri.unwrap_or(&parts.uri);
@@ -114,8 +91,7 @@ impl<S: LayerStore> LimitLayer<S> {
             principal: (self.principal)(&parts.extensions),
             ..describe(parts, &headers, path, client)
         };
-        let asking =
-            S::decide_request(&self.limiter, &request, Asked { policy, ..Asked::default() });
+        let asking = self.limiter.decide(&request, Asked { policy, ..Asked::default() });
         async move {
             let decision = asking.await;
             if client.is_none() && decision.ruling == Ruling::MissingKey {
@@ -206,13 +182,13 @@ fn uncharge(part: &mut Part) {
 }
 
 /// A wait that gives back what was charged unless it is over.
-struct Waiting<'a, S: LayerStore> {
+struct Waiting<'a, S: Store + 'static> {
     layer: &'a LimitLayer<S>,
     admitted: &'a Admitted,
     over: bool,
 }
 
-impl<S: LayerStore> Drop for Waiting<'_, S> {
+impl<S: Store + 'static> Drop for Waiting<'_, S> {
     fn drop(&mut self) {
         if !self.over {
             self.admitted.decisions.iter().for_each(|decision| self.layer.refund_now(decision));

@@ -8,10 +8,10 @@ use std::{
 };
 
 use http::{Request, Response, StatusCode};
-use sekisho::{Memory, PathError};
+use sekisho::{Memory, PathError, Store};
 use tower_service::Service;
 
-use super::{LayerStore, LimitBody, LimitLayer, ask::Refused, grpc::Wire};
+use super::{LimitBody, LimitLayer, ask::Refused, grpc::Wire};
 use crate::{Answer, Problem, Profile};
 
 /// A service behind a limiter; made by [`LimitLayer`].
@@ -45,7 +45,7 @@ impl<I, S, ReqB, ResB> Service<Request<ReqB>> for LimitService<I, S>
 where
     I: Service<Request<ReqB>, Response = Response<ResB>> + Clone + Send + 'static,
     I::Future: Send,
-    S: LayerStore,
+    S: Store + 'static,
     ReqB: Send + 'static,
     ResB: Send + 'static,
 {
@@ -66,7 +66,7 @@ where
     }
 }
 
-impl<S: LayerStore> LimitLayer<S> {
+impl<S: Store + 'static> LimitLayer<S> {
     async fn serve<I, ReqB, ResB>(
         self: Arc<Self>,
         request: Request<ReqB>,

@@ -6,9 +6,9 @@ use std::{
 };
 
 use http::request::Parts;
-use sekisho::AddressSource;
+use sekisho::{AddressSource, Store};
 
-use super::{LayerStore, LimitLayer};
+use super::LimitLayer;
 use crate::{HeaderLines, client_addr};
 
 /// A request's extension: the address that its connection came from.
@@ -27,7 +27,7 @@ pub(super) struct Warned {
     no_peer: AtomicBool,
 }
 
-impl<S: LayerStore> LimitLayer<S> {
+impl<S: Store + 'static> LimitLayer<S> {
     /// Returns the client's address. A header from a peer that is not trusted does not count: the peer itself does.
     pub(super) fn client(&self, parts: &Parts) -> Option<IpAddr> {
         let Some(peer) = (self.peer)(&parts.extensions) else {

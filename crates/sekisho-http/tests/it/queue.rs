@@ -12,13 +12,13 @@ use std::{
 use http::Request;
 use parking_lot::Mutex;
 use sekisho::{
-    Answer, Ask, Asked, Clock, Decision, Key, Limiter, Memory, MemoryOptions, Mode, Now, Scope,
-    Span, Store, StoreError,
+    Answer, Ask, Clock, Key, Limiter, Memory, MemoryOptions, Mode, Now, Scope, Span, Store,
+    StoreError,
 };
-use sekisho_http::layer::{LayerStore, LimitLayer};
+use sekisho_http::layer::LimitLayer;
 use tower::{Layer, Service, service_fn};
 
-use crate::support::{Started, at_once, clock, get, limiter, named, policies};
+use crate::support::{Started, clock, get, limiter, named, policies};
 
 const QUEUE: &str = r#"
     [[policy]]
@@ -120,16 +120,6 @@ impl Store for Slow {
 
     async fn forget(&self, scope: &Scope, key: &Key) -> Result<bool, StoreError> {
         self.0.forget(scope, key).await
-    }
-}
-
-impl LayerStore for Slow {
-    fn decide_request<'a>(
-        limiter: &'a Limiter<Self>,
-        request: &sekisho::Request<'_>,
-        ask: Asked<'a>,
-    ) -> impl Future<Output = Decision> + Send + use<'a> {
-        at_once(limiter.decide(request, ask))
     }
 }
 

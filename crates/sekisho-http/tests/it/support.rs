@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    future::Ready,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -15,7 +14,7 @@ use http_body_util::{BodyExt, Full};
 use sekisho::{
     Clock, FakeClock, Limiter, Memory, MemoryOptions, Overflow, PolicySet, Store, Timestamp,
 };
-use sekisho_http::layer::{LayerStore, LimitLayer, Peer};
+use sekisho_http::layer::{LimitLayer, Peer};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 /// The wall clock's time at which all tests begin.
@@ -98,7 +97,7 @@ pub(crate) fn from(peer: &str, path: &str, headers: &[(&str, &str)]) -> Request<
 }
 
 /// Sends a request to a service that answers with the status that the path's end names, 200 otherwise.
-pub(crate) async fn send<S: LayerStore>(layer: &LimitLayer<S>, request: Request<()>) -> Seen {
+pub(crate) async fn send<S: Store + 'static>(layer: &LimitLayer<S>, request: Request<()>) -> Seen {
     let inner = service_fn(async |request: Request<()>| Ok::<_, Infallible>(named(&request)));
     call(layer.layer(inner), request).await
 }
@@ -155,24 +154,6 @@ impl Store for Down {
         _: &sekisho::Key,
     ) -> Result<bool, sekisho::StoreError> {
         Ok(false)
-    }
-}
-
-impl LayerStore for Down {
-    fn decide_request<'a>(
-        limiter: &'a Limiter<Self>,
-        request: &sekisho::Request<'_>,
-        ask: sekisho::Asked<'a>,
-    ) -> impl Future<Output = sekisho::Decision> + Send + use<'a> {
-        at_once(limiter.decide(request, ask))
-    }
-}
-
-/// Returns what a future comes to that does not wait.
-pub(crate) fn at_once<T: Send>(future: impl Future<Output = T>) -> Ready<T> {
-    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => std::future::ready(output),
-        Poll::Pending => unreachable!("it answers at once"),
     }
 }
 

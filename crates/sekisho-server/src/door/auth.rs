@@ -7,7 +7,7 @@ use std::{borrow::Cow, net::IpAddr};
 
 use http::{HeaderMap, StatusCode, request::Parts};
 use sekisho::{Asked, CanonicalPath, IdentityDoor, Original, PathError};
-use sekisho_http::{Answer, HeaderLines, Profile, client_addr, host};
+use sekisho_http::{HeaderLines, Profile, client_addr, host};
 
 use crate::{
     door::Doors,
@@ -74,7 +74,7 @@ pub(crate) fn answer(
         Profile::Nginx => Door::Auth403,
     };
     let decision = doors.decide(door, &request, Asked::default());
-    reply::of(Answer::of(&decision, profile))
+    doors.reply(&decision, profile)
 }
 
 /// Returns what follows the question mark.

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use sekisho::{
     Asked, CanonicalPath, Clock as _, Decision, Direct, Headers, IdentityDoor, Limit, Mode, Ruling,
 };
-use sekisho_http::{Answer, Profile, client_addr};
+use sekisho_http::{Profile, client_addr};
 
 use self::line::Line;
 pub use self::parse::parse_body;
@@ -156,7 +156,7 @@ fn known_policy(doors: &Doors, check: &Check) -> Result<(), &'static str> {
 fn one(doors: &Doors, check: &Check, by_status: bool) -> Reply {
     let decision = decide(doors, check);
     if by_status {
-        return reply::of(Answer::of(&decision, Profile::Standard));
+        return doors.reply(&decision, Profile::Standard);
     }
     if let Ruling::BadRequest(error) = &decision.ruling {
         return bad_request(format!("request.headers: {error}"));

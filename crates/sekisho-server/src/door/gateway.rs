@@ -35,7 +35,6 @@ mod log;
 mod outgoing;
 mod pool;
 mod proxy;
-mod quota;
 mod running;
 mod tunnel;
 mod upstream;

@@ -134,3 +134,24 @@ async fn the_tower_layer_fits_in_front_of_the_proxy() {
     assert_eq!(client.get("/").await.status, 200);
     client.get("/").await.is_problem(429);
 }
+
+#[tokio::test]
+async fn only_answers_that_count_stay_charged() {
+    let to = upstream(|request: Request<Incoming>| async move {
+        let status = if request.uri().path() == "/right" { 200 } else { 401 };
+        Response::builder().status(status).body(Full::new(Bytes::new())).unwrap()
+    })
+    .await;
+    let mut setup = Setup::to(to);
+    setup.policies =
+        "[[policy]]\nname = \"login\"\nkey = [\"ip\"]\nlimits = [\"2/h sliding-log\"]\ncount = { status = [401] }\n".to_owned();
+    let gateway = setup.start().await;
+    for _ in 0..5 {
+        let reply = gateway.get("/right").await;
+        assert_eq!(reply.status, 200, "a success is given back");
+    }
+    assert_eq!(gateway.get("/wrong").await.status, 401);
+    assert_eq!(gateway.get("/wrong").await.status, 401);
+    gateway.get("/wrong").await.is_problem(429);
+    gateway.get("/right").await.is_problem(429);
+}

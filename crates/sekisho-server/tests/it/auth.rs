@@ -68,6 +68,11 @@ async fn the_sixty_first_is_denied_with_all_that_a_client_needs() {
             "status": 429,
             "detail": "the quota `api` is used up; the same request passes in 1 s",
             "violated-policies": ["api"],
+            "error_code": "rate_limit_exceeded",
+            "retry_after": 1,
+            "limit": 60,
+            "remaining": 0,
+            "reset": 1_700_000_060,
         })
     );
     // What it promises is true, to the nanosecond.
@@ -189,7 +194,7 @@ async fn method_host_and_headers_are_the_original_requests() {
     );
     let bad = login("x-user: a\r\nx-cost: 6\r\n");
     assert!(client.ask(&bad).await.problem(400).contains("`x-cost`"));
-    let _detail = client.ask(&bad.replace("/auth/", "/auth403/")).await.problem(503);
+    let _detail = client.ask(&bad.replace("/auth/", "/auth403/")).await.problem(403);
 }
 
 #[tokio::test]
@@ -255,4 +260,47 @@ async fn the_published_experiment_on_headers() {
     let rate = r#""default";r=0;t=5"#;
     assert_eq!(fields.map(|field| sixth.header(field)), [Some(policy), Some(rate), Some("5")]);
     assert!(sixth.body.contains("http-problem-types#quota-exceeded"), "{sixth:?}");
+}
+
+/// The guide's answers: all families, a detail in Japanese, a status of the policy's own.
+#[tokio::test]
+async fn answers_look_as_the_file_says() {
+    let file = r#"
+        [answer]
+        headers = ["x-ratelimit"]
+        reset = "delta"
+        expose = true
+        [[policy]]
+        name = "api"
+        key = ["ip"]
+        limits = ["2/min"]
+        refusal = { status = 420, detail = "{policy} は {retry_after} 秒後に再試行してください" }
+        [[policy]]
+        name = "page"
+        match = { path = "/page" }
+        key = ["ip"]
+        limits = ["1/h"]
+        refusal = { body = "<p>later</p>", content_type = "text/html" }
+    "#;
+    let server = Running::start(file).await;
+    let mut client = Client::connect(server.http).await;
+    let allowed = client.get("/auth/page").await;
+    assert_eq!(
+        allowed.names(),
+        [
+            "access-control-expose-headers",
+            "x-ratelimit-limit",
+            "x-ratelimit-remaining",
+            "x-ratelimit-reset"
+        ]
+    );
+    let page = client.get("/auth/page").await;
+    assert_eq!((page.status, page.body.as_str()), (429, "<p>later</p>"));
+    assert_eq!(page.header("content-type"), Some("text/html"));
+    assert_eq!(client.get("/auth").await.status, 200);
+    let denied = client.get("/auth").await;
+    assert_eq!((denied.status, denied.header("retry-after")), (420, Some("30")));
+    let fields = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+    assert_eq!(fields.map(|field| denied.header(field)), [Some("2"), Some("0"), Some("60")]);
+    assert_eq!(denied.json()["detail"], "api は 30 秒後に再試行してください");
 }

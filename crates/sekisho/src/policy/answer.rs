@@ -153,16 +153,11 @@ impl CountedAnswers {
     pub(super) fn compile(file: &CountFile, problems: &mut Problems<'_>) -> Self {
         let status = |of: &i64| u16::try_from(*of).ok().filter(|of| (100..600).contains(of));
         let statuses: Option<Vec<_>> = file.status.get_ref().iter().map(status).collect();
-        match statuses.filter(|list| !list.is_empty()) {
-            Some(statuses) => Self { statuses },
-            None => {
-                problems.add(
-                    Code::Answer,
-                    file.status.span(),
-                    "statuses are numbers from 100 to 599, at least one",
-                );
-                Self::default()
-            }
+        if let Some(statuses) = statuses.filter(|list| !list.is_empty()) {
+            return Self { statuses };
         }
+        let message = "statuses are numbers from 100 to 599, at least one";
+        problems.add(Code::Answer, file.status.span(), message);
+        Self::default()
     }
 }

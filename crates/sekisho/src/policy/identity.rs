@@ -79,7 +79,7 @@ impl IdentitySettings {
 
     pub(super) fn compile(file: &IdentityFile, problems: &mut Problems<'_>) -> Self {
         let mut trusted = Vec::new();
-        for text in file.trusted_proxies.iter().flat_map(|list| list.get_ref()) {
+        for text in file.trusted_proxies.iter().flat_map(Spanned::get_ref) {
             let address = || text.get_ref().parse::<IpAddr>().ok().map(IpNet::from);
             match text.get_ref().parse().ok().or_else(address) {
                 Some(block) => trusted.push(block),

@@ -95,18 +95,7 @@ impl Matcher {
                 }
             }
         }
-        for (name, values) in &of.header {
-            let trimmed = |value: &String| !value.is_empty() && value.trim() == value;
-            let fit = values.get_ref().as_slice().iter().all(trimmed);
-            if !is_header_name(name) || values.get_ref().as_slice().is_empty() || !fit {
-                problems.add(
-                    Code::Match,
-                    values.span(),
-                    "a header is `name = \"value\"` without blanks around it, or `\"*\"` for any value",
-                );
-            }
-            matcher.headers.push((name.to_ascii_lowercase(), values.get_ref().as_slice().to_vec()));
-        }
+        matcher.headers = headers(of, problems);
         if let Some(unless) = &of.unless {
             if unless.get_ref().is_empty() {
                 problems.add(
@@ -173,6 +162,24 @@ impl Matcher {
             self.paths.is_empty() || !other.paths.is_empty() && other.paths.iter().all(path);
         open && methods && paths
     }
+}
+
+/// Returns the headers that a request must have, and their values.
+fn headers(file: &MatchFile, problems: &mut Problems<'_>) -> Vec<(String, Vec<String>)> {
+    let mut headers = Vec::new();
+    for (name, values) in &file.header {
+        let trimmed = |value: &String| !value.is_empty() && value.trim() == value;
+        let fit = values.get_ref().as_slice().iter().all(trimmed);
+        if !is_header_name(name) || values.get_ref().as_slice().is_empty() || !fit {
+            problems.add(
+                Code::Match,
+                values.span(),
+                "a header is `name = \"value\"` without blanks around it, or `\"*\"` for any value",
+            );
+        }
+        headers.push((name.to_ascii_lowercase(), values.get_ref().as_slice().to_vec()));
+    }
+    headers
 }
 
 impl MatchFile {

@@ -5,15 +5,12 @@ use std::{
     net::IpAddr,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 use http::{Request, Response, StatusCode, request::Parts};
-use sekisho::{
-    Ask, Asked, CanonicalPath, Charge, Clock as _, Decision, IdentityDoor, Limiter, Mode, Now,
-    Span, Store as _, Timestamp,
-};
-use sekisho_http::{Answer, HeaderLines, Profile, client_addr, describe};
+use sekisho::{Asked, CanonicalPath, Clock as _, Decision, IdentityDoor, Limiter, Part, Timestamp};
+use sekisho_http::{Answer, HeaderLines, Profile, client_addr, describe, headers};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -21,7 +18,6 @@ use super::{
     body::Body,
     log::{AccessLog, Line, refund_line},
     proxy::Peer,
-    quota,
 };
 use crate::{door::unbelieved::Unbelieved, reply};
 
@@ -90,7 +86,10 @@ where
                 Err(refusal) => return Ok(refusal),
             };
             let mut response = inner.call(Request::from_parts(parts, body)).await?;
-            quota::add(response.headers_mut(), passed.headers);
+            shared.settle(&passed, response.status());
+            let settings = &shared.limiter.policies().settings().answer;
+            let wall = shared.limiter.store().clock().wall();
+            headers::merge_into(response.headers_mut(), &passed, settings, wall);
             Ok(response)
         })
     }
@@ -98,23 +97,36 @@ where
 
 impl Shared {
     /// Decides, and waits until the request's turn has come.
-    async fn pass(self: &Arc<Self>, parts: &Parts) -> Result<Answer, Response<Body>> {
+    async fn pass(self: &Arc<Self>, parts: &Parts) -> Result<Decision, Response<Body>> {
         let path = CanonicalPath::parse(parts.uri.path()).map_err(|error| {
             reply::problem(StatusCode::BAD_REQUEST, error.to_string()).map(Body::whole)
         })?;
         let client = self.client(parts);
         let decision = self.decide(parts, &path, client);
-        let answer = Answer::of(&decision, Profile::Standard);
         if !decision.is_allowed() {
+            let settings = &self.limiter.policies().settings().answer;
+            let wall = self.limiter.store().clock().wall();
+            let answer = Answer::new(&decision, Profile::Standard, settings, wall);
             return Err(reply::of(answer).map(Body::whole));
         }
-        if decision.delay > Span::ZERO {
-            let slot = decision.at.plus(decision.delay);
-            let waiting = Waiting { gate: self, decision: Some(decision) };
-            self.limiter.store().clock().wait_until(slot).await;
-            waiting.over();
+        if decision.delay.is_zero() {
+            return Ok(decision);
         }
-        Ok(answer)
+        let slot = decision.at.plus(decision.delay);
+        let waiting = Waiting { gate: self, decision: Some(decision.clone()) };
+        self.limiter.store().clock().wait_until(slot).await;
+        waiting.over();
+        Ok(decision)
+    }
+
+    /// Gives back what was charged by policies for which an answer of this status does not count.
+    fn settle(&self, decision: &Decision, status: StatusCode) {
+        let uncounted = |part: &Part| {
+            part.counted.as_ref().is_some_and(|counted| !counted.counts(status.as_u16()))
+        };
+        if decision.parts.iter().any(uncounted) {
+            self.refund(decision, uncounted);
+        }
     }
 
     fn client(&self, parts: &Parts) -> Option<IpAddr> {
@@ -146,33 +158,17 @@ impl Shared {
         if decision.parts.is_empty() { self.limiter.store().clock().now() } else { decision.at }
     }
 
-    /// Gives back what a request was charged that did not go ahead.
-    fn refund(&self, decision: &Decision) {
-        let give_back = || {
-            let charges: Vec<_> = decision
-                .parts
-                .iter()
-                .map(|part| Charge {
-                    limit: &part.limit,
-                    scope: &part.scope,
-                    key: &part.key,
-                    cost: part.cost,
-                })
-                .collect();
-            let ask = [Ask { charges: &charges, mode: Mode::Refund { at: decision.at } }];
-            let mut asking = std::pin::pin!(self.limiter.store().decide(&ask, Now::StoreClock));
-            // The memory store answers at once.
-            match asking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(mut answers) => answers.pop().and_then(Result::ok),
-                Poll::Pending => None,
-            }
-        };
+    /// Gives back what some parts of a decision were charged.
+    fn refund(&self, decision: &Decision, which: impl Fn(&Part) -> bool + Send + Sync) {
+        // What a store cannot take back stays charged: the safe side.
+        let give_back = || drop(self.limiter.refund_now(decision, &which));
         match &self.log {
-            None => drop(give_back()),
+            None => give_back(),
             Some(log) => log.write(|| {
-                let at = give_back()
-                    .map_or_else(|| self.limiter.store().clock().now(), |answer| answer.at);
-                ((), refund_line(decision, at))
+                give_back();
+                let mut returned = decision.clone();
+                returned.parts.retain(&which);
+                ((), refund_line(&returned, self.limiter.store().clock().now()))
             }),
         }
     }
@@ -193,7 +189,7 @@ impl Waiting<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(decision) = self.decision.take() {
-            self.gate.refund(&decision);
+            self.gate.refund(&decision, |_| true);
         }
     }
 }
