@@ -74,7 +74,9 @@ impl Served {
 #[test]
 fn without_a_file_the_sixty_first_in_a_minute_is_refused() {
     let server = Served::start(&[]);
-    assert!(server.said.contains("60/min sliding-log"), "{}", server.said);
+    for wanted in ["60/min sliding-log", "scope: process"] {
+        assert!(server.said.contains(wanted), "{wanted} is missing in\n{}", server.said);
+    }
     for _ in 0..60 {
         assert_eq!(Served::status(&server.get("/auth")), "200");
     }

@@ -20,6 +20,11 @@ async fn a_bad_body_is_400_and_names_what_is_wrong() {
         ("7", "invalid type: integer `7`"),
         ("{}", "a check has a `limit` and a `key`, or a `request`"),
         (r#"{"limit": "60/min"}"#, "`key` is missing"),
+        (
+            r#"{"limit": "0/min", "key": "k"}"#,
+            "limit: an amount of 0 could mean two things: write `block`",
+        ),
+        (r#"{"limit": "5/min burst 0", "key": "k"}"#, "limit: a bucket holds at least 1 unit"),
         (r#"{"limit": "sixty", "key": "k"}"#, "limit: a limit is"),
         (r#"{"limit": "60/min", "key": "k", "cost": -1}"#, "cost: "),
         (r#"{"limit": "60/min", "key": "k", "cost": 1.5}"#, "cost: "),
