@@ -20,6 +20,9 @@ use tokio_rustls::{
 
 use super::{outgoing::Outgoing, upstream::Upstream};
 
+/// The most bytes of an upstream's answer that are read before the client has taken those before them; a head fits in.
+const READ_AHEAD_BYTES_MAX: usize = 64 * 1024;
+
 /// How often a connection of HTTP/2 that has streams is asked whether it still lives, and how long it may take to answer.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
@@ -143,7 +146,10 @@ async fn handshake(
         let _running = tokio::spawn(connection);
         return Ok(Opened::Many(sender));
     }
-    let (sender, connection) = http1::Builder::new().handshake(socket).await?;
+    let mut client = http1::Builder::new();
+    // What an upstream sends ahead of a client that does not read is held here: by default it is several times as much.
+    client.max_buf_size(READ_AHEAD_BYTES_MAX);
+    let (sender, connection) = client.handshake(socket).await?;
     let _running = tokio::spawn(connection.with_upgrades());
     Ok(Opened::One(sender))
 }
