@@ -279,20 +279,27 @@ impl Memory {
         call: Call,
         verdict: Verdict,
     ) -> Result<Verdict, NoRoom> {
-        let growth = match &entry.state {
-            State::SlidingLog(log) => log.next_growth(),
-            State::Fresh if is_log(limit) => FIRST_LOG_BYTES,
-            _ => 0,
-        };
+        let growth = growth(&entry.state, limit);
         self.table.grow(growth)?;
+        let (verdict, grown) = self.charge(entry, limit, call, verdict);
+        self.table.shrink(growth.saturating_sub(grown));
+        Ok(verdict)
+    }
+
+    /// Charges what was allowed, in bytes that have been taken already. Returns how many of them it used.
+    fn charge(
+        &self,
+        entry: &mut Entry,
+        limit: &Limit,
+        call: Call,
+        verdict: Verdict,
+    ) -> (Verdict, usize) {
         let before = heap_bytes(&entry.state);
         let verdict = limit.settle(&mut entry.state, call, verdict, &Zones);
-        let grown = heap_bytes(&entry.state).saturating_sub(before);
-        self.table.shrink(growth.saturating_sub(grown));
         if !self.keep_all {
             entry.fresh_at = limit.fresh_at(&entry.state, &Zones);
         }
-        Ok(verdict)
+        (verdict, heap_bytes(&entry.state).saturating_sub(before))
     }
 
     /// Decides some charges together. Nothing is changed unless all of it is.
@@ -318,46 +325,44 @@ impl Memory {
             }
             return Ok(Answer { at: now, verdicts });
         }
-        self.make_places(&mut held, ask, (digests, unbounded), now)?;
+        // Taken until all is charged: another request's log cannot have them in between.
+        let mut taken = self.make_places(&mut held, ask, (digests, unbounded), now)?;
         for (index, charge) in ask.charges.iter().enumerate() {
             let verdict = &mut verdicts[index];
             if !changes(charge.limit, charge.cost, ask.mode) {
                 continue;
             }
             match held.entry(digests[index]) {
-                // Room for its log was made with its place.
                 Some(entry) if !unbounded[index] => {
-                    if let Ok(settled) = self.settle(entry, charge.limit, call(charge), *verdict) {
-                        *verdict = settled;
-                    }
+                    let (settled, used) = self.charge(entry, charge.limit, call(charge), *verdict);
+                    *verdict = settled;
+                    taken = taken.saturating_sub(used);
                 }
                 _ if gives_back(ask.mode) => {}
                 _ => *verdict = uncounted(charge.limit, call(charge), *verdict),
             }
         }
+        self.table.shrink(taken);
         Ok(Answer { at: now, verdicts })
     }
 
-    /// Makes a place for every charge that has none, or takes all of them back and names the first that found no room.
+    /// Makes a place for every charge that has none, and takes the bytes that logs may need: returns how many. Or takes all of it
+    /// back and names the first that found no room.
     fn make_places(
         &self,
         held: &mut Held<'_>,
         ask: &Ask<'_>,
         (digests, unbounded): (&[u128], &[bool]),
         now: Timestamp,
-    ) -> Result<(), Blocked> {
-        let (mut made, mut growth) = (Vec::new(), 0);
+    ) -> Result<usize, Blocked> {
+        let (mut made, mut bytes) = (Vec::new(), 0);
         let mut blocked = None;
         for (index, charge) in ask.charges.iter().enumerate() {
             if unbounded[index] || !changes(charge.limit, charge.cost, ask.mode) {
                 continue;
             }
             let digest = digests[index];
-            growth += match held.state(digest) {
-                State::SlidingLog(log) => log.next_growth(),
-                State::Fresh if is_log(charge.limit) => FIRST_LOG_BYTES,
-                _ => 0,
-            };
+            bytes += growth(held.state(digest), charge.limit);
             if held.entry(digest).is_some() || gives_back(ask.mode) {
                 continue;
             }
@@ -368,19 +373,23 @@ impl Memory {
             }
             made.push(digest);
         }
-        // The locks are held, so what is found to be free now is free when it is used but for other shards' keys: the bytes
-        // are taken here and given back at once, and a log that loses that race is refused by its own settle.
-        if blocked.is_none() && growth > 0 {
-            match self.table.grow(growth) {
-                Ok(()) => self.table.shrink(growth),
-                Err(NoRoom) => blocked = Some(Blocked::Growth),
-            }
+        if blocked.is_none() && self.table.grow(bytes).is_err() {
+            blocked = Some(Blocked::Growth);
         }
-        let Some(blocked) = blocked else { return Ok(()) };
+        let Some(blocked) = blocked else { return Ok(bytes) };
         for digest in made {
             drop(held.shard(digest).remove(&self.table, digest));
         }
         Err(blocked)
+    }
+}
+
+/// Returns how many bytes the next charge may take beside the entry.
+fn growth(state: &State, limit: &Limit) -> usize {
+    match state {
+        State::SlidingLog(log) => log.next_growth(),
+        State::Fresh if is_log(limit) => FIRST_LOG_BYTES,
+        _ => 0,
     }
 }
 

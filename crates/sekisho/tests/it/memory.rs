@@ -166,3 +166,48 @@ fn a_denial_a_look_and_a_refund_of_nothing_take_no_memory() {
     assert_eq!(limiter.store().occupancy().entries, 0);
     assert!(!limiter.forget("a"));
 }
+
+/// Logs of joint decisions on several threads, in a store that runs out of bytes: what is allowed is charged, and the bytes add up.
+#[test]
+fn joint_decisions_that_are_allowed_are_charged_however_short_the_bytes() {
+    let options =
+        MemoryOptions { max_bytes: 1 << 20, overflow: Overflow::Deny, ..Default::default() };
+    let clock = Arc::new(FakeClock::at(Timestamp::from_secs(1_000_000)));
+    let store = Memory::with_clock(options, clock.clone());
+    let (seed, limit) = (Seed::random(), "1000000/h sliding-log".parse::<Limit>().unwrap());
+    let scopes = ["a", "b"].map(|id| Scope::new("p", id));
+    let used = |mode, key: &Key| {
+        let charges = [0, 1].map(|scope: usize| Charge {
+            limit: &limit,
+            scope: &scopes[scope],
+            key,
+            cost: 1,
+        });
+        store.decide_now(&[Ask { charges: &charges, mode }], Now::StoreClock).remove(0)
+    };
+    std::thread::scope(|threads| {
+        for thread in 0..4_u32 {
+            let (store, clock, seed, used) = (&store, &clock, &seed, &used);
+            let _running = threads.spawn(move || {
+                let key = Key::plain(&thread.to_be_bytes(), seed);
+                let mut admitted = 0;
+                while used(Mode::Check, &key).is_ok() {
+                    admitted += 1;
+                    clock.advance(Span::from_nanos(1));
+                    assert!(store.occupancy().bytes <= 1 << 20);
+                }
+                let left = used(Mode::Look, &key).unwrap();
+                let left: Vec<_> = left.verdicts.iter().map(|verdict| verdict.remaining).collect();
+                assert_eq!(
+                    left,
+                    [Some(1_000_000 - admitted); 2],
+                    "every one that passed is charged"
+                );
+            });
+        }
+    });
+    clock.advance(Span::from_secs(3_600));
+    store.sweep();
+    let empty = store.occupancy();
+    assert!(empty.entries == 0 && empty.bytes < 64 << 10, "{empty:?}");
+}
