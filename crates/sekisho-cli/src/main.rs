@@ -6,6 +6,9 @@ mod report;
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match args::parse().and_then(command::run) {
         Ok(code) => code,

@@ -140,7 +140,8 @@ impl Answer {
 /// The media type of a body whose own cannot be sent. A policy file has none such.
 const PLAIN_TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-fn status(decision: &Decision, profile: Profile) -> StatusCode {
+/// Returns the status alone of what a decision becomes.
+pub(crate) fn status(decision: &Decision, profile: Profile) -> StatusCode {
     let chosen = |status: Option<u16>| StatusCode::from_u16(status?).ok();
     let own = || of_limits(decision).and_then(|refusal| chosen(refusal.status));
     match (&decision.ruling, profile) {

@@ -14,6 +14,7 @@
 mod ask;
 mod body;
 mod grpc;
+mod observe;
 mod service;
 mod who;
 
@@ -27,6 +28,7 @@ use self::who::Warned;
 pub use self::{
     body::LimitBody,
     grpc::GrpcRefusal,
+    observe::{Decided, Observe, Refunded, RefusedWith, Unasked},
     service::{LimitFuture, LimitService},
     who::{Peer, Principal},
 };
@@ -103,11 +105,13 @@ pub struct LimitLayer<S = Memory> {
     clock: Arc<dyn Clock>,
     source: AddressSource,
     peer: Extract<IpAddr>,
+    peerless: bool,
     principal: ExtractRef<str>,
     target: Option<ExtractRef<Uri>>,
     grpc: GrpcRefusal,
     when_store_down: WhenStoreDown,
     background: Option<Arc<dyn Fn(Background) + Send + Sync>>,
+    observer: Option<Arc<dyn Observe>>,
     warned: Arc<Warned>,
 }
 
@@ -128,11 +132,13 @@ impl<S: Store + 'static> LimitLayer<S> {
             clock,
             source,
             peer: Arc::new(|extensions| extensions.get::<Peer>().map(|peer| peer.0)),
+            peerless: false,
             principal: Arc::new(|extensions| Some(extensions.get::<Principal>()?.0.as_str())),
             target: None,
             grpc: GrpcRefusal::default(),
             when_store_down: WhenStoreDown::default(),
             background: None,
+            observer: None,
             warned: Arc::default(),
         }
     }
@@ -160,13 +166,20 @@ impl<S: Store + 'static> LimitLayer<S> {
     /// Says where the address is that a request's connection came from; by default an extension [`Peer`].
     ///
     /// A request without one has no address at all, and its headers are not believed: nobody knows who sent them. Behind a
-    /// unix socket, name an address that the proxy is then trusted under.
+    /// unix socket, name an address that the proxy is then trusted under, or say [`trust_peerless`](Self::trust_peerless).
     #[must_use]
     pub fn peer(
         self,
         peer: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static,
     ) -> Self {
         Self { peer: Arc::new(peer), ..self }
+    }
+
+    /// Says that a request without a peer came over a unix socket: only this machine's processes reach one, so the headers that
+    /// name a client count.
+    #[must_use]
+    pub fn trust_peerless(self) -> Self {
+        Self { peerless: true, ..self }
     }
 
     /// Says where an earlier layer has put who it found the caller to be; by default an extension [`Principal`].
@@ -231,6 +244,12 @@ impl<S: Store + 'static> LimitLayer<S> {
     pub fn background(self, spawn: impl Fn(Background) + Send + Sync + 'static) -> Self {
         Self { background: Some(Arc::new(spawn)), ..self }
     }
+
+    /// Has somebody told of all that the layer does; [`Observe`] has an example.
+    #[must_use]
+    pub fn observe(self, observer: impl Observe + 'static) -> Self {
+        Self { observer: Some(Arc::new(observer)), ..self }
+    }
 }
 
 impl<S> Clone for LimitLayer<S> {
@@ -240,11 +259,13 @@ impl<S> Clone for LimitLayer<S> {
             clock: Arc::clone(&self.clock),
             source: self.source.clone(),
             peer: Arc::clone(&self.peer),
+            peerless: self.peerless,
             principal: Arc::clone(&self.principal),
             target: self.target.clone(),
             grpc: self.grpc,
             when_store_down: self.when_store_down,
             background: self.background.clone(),
+            observer: self.observer.clone(),
             warned: Arc::clone(&self.warned),
         }
     }

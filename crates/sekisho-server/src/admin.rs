@@ -1,13 +1,13 @@
 //! The admin listener: health, readiness, metrics.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use tokio::sync::watch;
 
 use crate::{
-    door::{is_read, listener::Handle},
+    door::{caller::Caller, is_read, listener::Handle},
     metrics::{Door, METRICS_TYPE, Metrics},
     reply::{self, Reply},
     serve::Life,
@@ -21,7 +21,7 @@ pub(crate) struct Admin {
 }
 
 impl Handle for Admin {
-    async fn handle(&self, _: SocketAddr, request: Request<Incoming>) -> Reply {
+    async fn handle(&self, _: Caller, request: Request<Incoming>) -> Reply {
         let reply = self.answer(&request);
         self.metrics.answered(Door::Admin, reply.status());
         reply

@@ -2,21 +2,24 @@
 
 pub(crate) mod auth;
 pub(crate) mod body;
+pub(crate) mod caller;
 pub mod check;
+pub(crate) mod deadline;
 pub mod gateway;
 pub(crate) mod listener;
 pub mod openapi;
 pub(crate) mod patience;
+pub(crate) mod socket;
 pub(crate) mod unbelieved;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, StatusCode, Version, header::HOST, request::Parts};
 use hyper::body::Incoming;
-use sekisho::{Asked, Clock as _, Decision, Direct, Limiter, Mode};
+use sekisho::{Asked, Clock as _, Decision, Direct, Limiter, Mode, Span};
 use sekisho_http::{Answer, Profile};
 
-use self::unbelieved::Unbelieved;
+use self::{caller::Caller, unbelieved::Unbelieved};
 use crate::{
     limits::Limits,
     metrics::{Door, Metrics},
@@ -78,7 +81,7 @@ fn under<'a>(path: &'a str, prefix: &str) -> Option<&'a str> {
 }
 
 impl listener::Handle for Doors {
-    async fn handle(&self, peer: SocketAddr, request: Request<Incoming>) -> Reply {
+    async fn handle(&self, caller: Caller, request: Request<Incoming>) -> Reply {
         let (parts, body) = request.into_parts();
         if !names_one_host(&parts) {
             return reply::last_problem(
@@ -89,7 +92,7 @@ impl listener::Handle for Doors {
         let route = Route::of(parts.uri.path());
         let reply = match route {
             // Whatever the method: it is the original request's.
-            Route::Auth(profile, path) => auth::answer(self, &parts, (profile, path), peer.ip()),
+            Route::Auth(profile, path) => auth::answer(self, &parts, (profile, path), caller).await,
             Route::Check if parts.method != Method::POST => reply::wrong_method("POST"),
             Route::Check => check::answer(self, &parts, body).await,
             Route::OpenApi | Route::Health if !is_read(&parts.method) => {
@@ -132,6 +135,16 @@ impl Doors {
         asked: Asked<'_>,
     ) -> Decision {
         self.counted(door, || self.limiter.decide_now(request, asked))
+    }
+
+    /// The same for a request that is held until its slot, when that is near enough.
+    pub(crate) fn decide_within(
+        &self,
+        door: Door,
+        request: &sekisho::Request<'_>,
+        longest: Span,
+    ) -> Decision {
+        self.counted(door, || self.limiter.decide_within_now(request, Asked::default(), longest))
     }
 
     /// Decides limits that the caller names, and counts the decision.

@@ -11,9 +11,9 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let policies = PolicySet::parse("[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"60/min\"]\n")?;
 //! let mut options = ServeOptions::new(Arc::new(Limiter::new(policies)));
-//! options.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+//! options.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)).into());
 //! let server = Server::bind(options).await?;
-//! assert_ne!(server.http_address().map(|address| address.port()), Some(0));
+//! assert_ne!(server.http_address().and_then(|address| Some(address.tcp()?.port())), Some(0));
 //! let told_to_stop = async {};
 //! server.run(told_to_stop).await;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -19,6 +19,8 @@ pub const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 pub const IDLE_TIMEOUT: Duration = Duration::from_mins(3);
 /// The time for which a peer may leave an answer unread.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most bytes of a PROXY protocol header of version 2, with what a proxy adds to it. A longer one ends the connection.
+pub const PROXY_HEADER_BYTES_MAX: usize = 4 * 1024;
 /// The most connections of one listener. More wait in the system's queue.
 pub const CONNECTIONS_MAX: usize = 10_000;
 /// The time in which running requests are finished when the server stops.

@@ -32,21 +32,24 @@ pub(crate) enum Door {
     Auth,
     Auth403,
     Check,
+    Gateway,
     Other,
     Admin,
 }
 
 impl Door {
-    const ALL: [Self; 5] = [Self::Auth, Self::Auth403, Self::Check, Self::Other, Self::Admin];
+    const ALL: [Self; 6] =
+        [Self::Auth, Self::Auth403, Self::Check, Self::Gateway, Self::Other, Self::Admin];
 
     /// The doors that decide, the first of them all.
-    const DECIDING: usize = 3;
+    const DECIDING: usize = 4;
 
     const fn as_str(self) -> &'static str {
         match self {
             Self::Auth => "auth",
             Self::Auth403 => "auth403",
             Self::Check => "check",
+            Self::Gateway => "gateway",
             Self::Other => "other",
             Self::Admin => "admin",
         }

@@ -1,10 +1,10 @@
 //! The server, from its sockets to its end.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{io, sync::Arc};
 
-use sekisho::Limiter;
+use sekisho::{AddressSource, IdentityDoor, Limiter, ListenAddress};
+use sekisho_http::layer::LimitService;
 use tokio::{
-    net::TcpListener,
     sync::watch,
     time::{MissedTickBehavior, interval},
 };
@@ -13,8 +13,11 @@ use crate::{
     admin::Admin,
     door::{
         Doors,
-        gateway::{AccessLog, Gate, Gated, Gateway, GatewayOptions, Proxy, ProxyOptions, TlsError},
-        listener::Listener,
+        gateway::{
+            AccessLog, Gateway, GatewayOptions, Proxy, ProxyOptions, TlsError, counted_gate,
+        },
+        listener::{Introduced, Listener},
+        socket::Socket,
         unbelieved::Unbelieved,
     },
     limits::{Limits, SWEEP_INTERVAL},
@@ -28,9 +31,9 @@ pub struct ServeOptions {
     /// The policies and the store.
     pub limiter: Arc<Limiter>,
     /// Where the check API and forward-auth listen; nowhere when absent.
-    pub http: Option<SocketAddr>,
+    pub http: Option<ListenAddress>,
     /// Where health, readiness and metrics listen; nowhere when absent.
-    pub admin: Option<SocketAddr>,
+    pub admin: Option<ListenAddress>,
     /// The gateway; none when absent.
     pub gateway: Option<ServeGateway>,
     /// The bounds on peers.
@@ -52,7 +55,7 @@ impl ServeOptions {
     /// Returns options with the addresses that the limiter's policy file names.
     pub fn new(limiter: Arc<Limiter>) -> Self {
         let listen = &limiter.policies().settings().listen;
-        let (http, admin) = (listen.http, listen.admin);
+        let (http, admin) = (listen.http.clone(), listen.admin.clone());
         Self { limiter, http, admin, gateway: None, limits: Limits::default() }
     }
 }
@@ -70,7 +73,7 @@ pub enum ServeError {
     #[error("cannot listen on {address}")]
     Bind {
         /// The address.
-        address: SocketAddr,
+        address: ListenAddress,
         /// What the system says.
         source: io::Error,
     },
@@ -82,9 +85,9 @@ pub enum ServeError {
 /// A server whose sockets are open: connections queue up, and are answered once it runs.
 #[derive(Debug)]
 pub struct Server {
-    http: Option<(TcpListener, SocketAddr)>,
-    admin: Option<(TcpListener, SocketAddr)>,
-    gateway: Option<Gateway<Gated<Proxy>>>,
+    http: Option<(Socket, ListenAddress)>,
+    admin: Option<(Socket, ListenAddress)>,
+    gateway: Option<Gateway<LimitService<Proxy>>>,
     doors: Doors,
 }
 
@@ -108,13 +111,13 @@ impl Server {
     /// the gateway's upstream cannot be spoken to.
     pub async fn bind(options: ServeOptions) -> Result<Self, ServeError> {
         let ServeOptions { limiter, http, admin, gateway, limits } = options;
-        if http.or(admin).is_none() && gateway.is_none() {
+        if http.as_ref().or(admin.as_ref()).is_none() && gateway.is_none() {
             return Err(ServeError::NoAddress);
         }
         let metrics = Arc::new(Metrics::new(&limiter));
         let unbelieved = Unbelieved::new(Arc::clone(limiter.store().clock()));
         let gateway = match gateway {
-            Some(gateway) => Some(gateway.bind(&limiter).await?),
+            Some(gateway) => Some(gateway.bind(&limiter, &metrics).await?),
             None => None,
         };
         let doors = Doors { limiter, metrics, limits, unbelieved };
@@ -122,18 +125,18 @@ impl Server {
     }
 
     /// Returns where the gateway listens.
-    pub fn gateway_address(&self) -> Option<SocketAddr> {
+    pub fn gateway_address(&self) -> Option<&ListenAddress> {
         self.gateway.as_ref().map(Gateway::address)
     }
 
     /// Returns where the check API and forward-auth listen, with the port that the system chose for port 0.
-    pub fn http_address(&self) -> Option<SocketAddr> {
-        self.http.as_ref().map(|(_, address)| *address)
+    pub fn http_address(&self) -> Option<&ListenAddress> {
+        self.http.as_ref().map(|(_, address)| address)
     }
 
     /// Returns where the admin listener listens.
-    pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(|(_, address)| *address)
+    pub fn admin_address(&self) -> Option<&ListenAddress> {
+        self.admin.as_ref().map(|(_, address)| address)
     }
 
     /// Serves until `shutdown` is ready. Then no connection is accepted, requests that run are finished within
@@ -149,7 +152,10 @@ impl Server {
         let answering = Box::pin(async {
             let draining = reached(life.subscribe(), Life::Draining);
             match http {
-                Some((socket, _)) => Listener::new(socket, limits).run(doors, draining).await,
+                Some((socket, _)) => {
+                    let listener = Listener::new(socket, limits).introduced(introduced(&doors));
+                    listener.run(doors, draining).await;
+                }
                 None => draining.await,
             }
         });
@@ -183,13 +189,29 @@ impl Server {
 }
 
 impl ServeGateway {
-    async fn bind(self, limiter: &Arc<Limiter>) -> Result<Gateway<Gated<Proxy>>, ServeError> {
-        let gate = Gate::new(Arc::clone(limiter), self.log);
+    async fn bind(
+        self,
+        limiter: &Arc<Limiter>,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Gateway<LimitService<Proxy>>, ServeError> {
+        let layer = counted_gate(Arc::clone(limiter), self.log, Arc::clone(metrics));
         let proxy = Proxy::new(self.proxy)?;
-        let address = self.listen.at;
-        let bound = Gateway::bind(self.listen, &gate, proxy).await;
-        bound.map_err(|source| ServeError::Bind { address, source })
+        let address = self.listen.at.clone();
+        let bound = Gateway::bind(self.listen, &layer, proxy).await;
+        let bound = bound.map_err(|source| ServeError::Bind { address, source })?;
+        let identity = &limiter.policies().settings().identity;
+        Ok(bound.identified(identity, Arc::clone(limiter.store().clock())))
     }
+}
+
+/// Returns how the callers of the doors are introduced, when one of them takes addresses from the PROXY protocol.
+fn introduced(doors: &Doors) -> Option<Introduced> {
+    let identity = &doors.limiter.policies().settings().identity;
+    let sources = [IdentityDoor::Http, IdentityDoor::Auth].map(|door| identity.source(door));
+    sources.contains(&&AddressSource::ProxyProtocol).then(|| Introduced {
+        identity: identity.clone(),
+        unbelieved: Unbelieved::new(Arc::clone(doors.limiter.store().clock())),
+    })
 }
 
 /// How far a server has come.
@@ -209,13 +231,13 @@ async fn reached(mut life: watch::Receiver<Life>, wanted: Life) {
 }
 
 async fn open(
-    address: Option<SocketAddr>,
-) -> Result<Option<(TcpListener, SocketAddr)>, ServeError> {
+    address: Option<ListenAddress>,
+) -> Result<Option<(Socket, ListenAddress)>, ServeError> {
     let Some(address) = address else { return Ok(None) };
-    let failed = |source| ServeError::Bind { address, source };
-    let socket = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = socket.local_addr().map_err(failed)?;
-    Ok(Some((socket, bound)))
+    match Socket::bind(&address).await {
+        Ok(bound) => Ok(Some(bound)),
+        Err(source) => Err(ServeError::Bind { address, source }),
+    }
 }
 
 /// Drops what has become fresh, again and again: a table that nobody adds to does not sweep itself.

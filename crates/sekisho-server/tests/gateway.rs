@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may end early")]
 
 mod gateway {
+    pub(crate) mod counted;
     pub(crate) mod decisions;
     pub(crate) mod fields;
     pub(crate) mod grpc;

@@ -27,6 +27,7 @@ mod key;
 mod keyed;
 mod limiter;
 mod policy;
+mod queue;
 mod request;
 mod store;
 
@@ -46,11 +47,13 @@ pub use crate::{
     policy::{
         GatewaySettings, ListenSettings, OnMissingKey, Original, Policy, PolicyLimit, PolicySet,
         Settings, StoreSettings,
+        address::{ListenAddress, ListenAddressError, SOCKET_PATH_BYTES_MAX},
         answer::{AnswerSettings, CountedAnswers, HeaderFamily, Refusal, ResetForm},
         identity::{AddressSource, IdentityDoor, IdentitySettings},
         lint::{Code, Diagnostic, PolicyErrors, Severity},
         plan::CostError,
     },
+    queue::{Place, Slot},
     request::{
         Headers, NoHeaders, Request,
         path::{CanonicalPath, PathError},

@@ -1,5 +1,7 @@
 //! Policies and a store, put together: plan the charges of a request, let the store decide, say what it means.
 
+mod within;
+
 use std::sync::Arc;
 
 use sekisho_core::{Limit, Mode, Timestamp, Verdict};
@@ -9,6 +11,7 @@ use crate::{
     decision::{Decision, Part, Ruling},
     key::Key,
     policy::{PolicySet, compile::limits::default_id, identify::Identified},
+    queue::Queues,
     request::Request,
     store::{
         Answer, Ask, Charge, Now, Scope, Store, StoreError,
@@ -45,6 +48,7 @@ use crate::{
 pub struct Limiter<S = Memory> {
     policies: Arc<PolicySet>,
     store: S,
+    queues: Arc<Queues>,
 }
 
 /// A limit, a key and a cost that a caller names itself, without a policy.
@@ -195,7 +199,7 @@ fn conclude(mut parts: Vec<Part>, answer: Option<Result<Answer, StoreError>>) ->
 impl<S: Store> Limiter<S> {
     /// Returns a limiter that counts in `store`.
     pub fn with_store(policies: PolicySet, store: S) -> Self {
-        Self { policies: Arc::new(policies), store }
+        Self { policies: Arc::new(policies), store, queues: Arc::default() }
     }
 
     /// Returns the policies.
@@ -206,6 +210,10 @@ impl<S: Store> Limiter<S> {
     /// Returns the store.
     pub const fn store(&self) -> &S {
         &self.store
+    }
+
+    pub(crate) const fn queues(&self) -> &Arc<Queues> {
+        &self.queues
     }
 
     /// Decides a request under all policies that match it. `ask.cost`, when given, replaces the policies' costs.
@@ -344,7 +352,7 @@ impl Limiter<Memory> {
 }
 
 /// Runs a future that never waits: the memory store's decisions are ready when they are asked for.
-fn ready<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
     let future = std::pin::pin!(future);
     match future.poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
         std::task::Poll::Ready(output) => output,

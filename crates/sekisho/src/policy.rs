@@ -3,6 +3,7 @@
 //! A file is parsed into plain structs ([`mod@file`]), then compiled into what the hot path uses ([`compile`]). All that can be
 //! wrong is found then, with the file's line and a stable code ([`lint`]).
 
+pub(crate) mod address;
 pub(crate) mod answer;
 pub(crate) mod compile;
 pub(crate) mod file;

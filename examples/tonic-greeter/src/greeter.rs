@@ -8,17 +8,17 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Buf, BufMut};
 use http::{Request, Response, uri::PathAndQuery};
 use tonic::{
     Status,
     body::Body,
     client,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     server::{self, NamedService, UnaryService},
     transport::Channel,
 };
 use tower_service::Service;
+
+use crate::text::Text;
 
 const HELLO: &str = "/example.Greeter/Hello";
 
@@ -65,43 +65,4 @@ pub(crate) async fn hello(channel: Channel, name: &str) -> Result<String, Status
     let request = tonic::Request::new(name.to_owned());
     let reply = client.unary(request, PathAndQuery::from_static(HELLO), Text).await?;
     Ok(reply.into_inner())
-}
-
-/// Text as a message.
-#[derive(Clone, Copy, Debug, Default)]
-struct Text;
-
-impl Codec for Text {
-    type Encode = String;
-    type Decode = String;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Text {
-    type Item = String;
-    type Error = Status;
-
-    fn encode(&mut self, text: String, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(text.as_bytes());
-        Ok(())
-    }
-}
-
-impl Decoder for Text {
-    type Item = String;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<String>, Status> {
-        let bytes = buffer.copy_to_bytes(buffer.remaining()).to_vec();
-        String::from_utf8(bytes).map(Some).map_err(|_| Status::invalid_argument("it is no text"))
-    }
 }

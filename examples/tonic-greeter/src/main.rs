@@ -4,6 +4,7 @@
 //! what a client gets.
 
 mod greeter;
+mod text;
 
 use std::sync::Arc;
 

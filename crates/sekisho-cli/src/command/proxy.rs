@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use sekisho::{Limiter, PolicySet};
+use sekisho::{Limiter, ListenAddress, PolicySet};
 use sekisho_server::{
     ServeGateway, ServeOptions,
     door::gateway::{AccessLog, GatewayOptions, ProxyOptions, Upstream},
@@ -33,15 +33,15 @@ pub(super) fn run(args: &Proxy) -> Result<(), Report> {
     })?;
     let upstream: Upstream =
         to.parse().map_err(|error| Report::input(format!("`{to}`: {error}")))?;
-    let at = args.listen.or(written.map(|gateway| gateway.at));
-    let at = at.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)));
+    let at = args.listen.map(ListenAddress::Tcp).or(written.map(|gateway| gateway.at));
+    let at = at.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)).into());
     let log = args.log.as_deref().map(open_log).transpose()?;
     let mut options = ServeOptions::new(Arc::new(Limiter::new(set)));
     // Without a file there is only the gateway; with one, its other doors as well.
     if args.config.is_none() {
         options.http = None;
     }
-    options.admin = args.admin.or(options.admin);
+    options.admin = args.admin.map(Into::into).or(options.admin);
     options.gateway = Some(ServeGateway {
         listen: GatewayOptions::new(at),
         proxy: ProxyOptions::new(upstream),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sekisho::{GatewaySettings, Limiter, PolicySet};
+use sekisho::{GatewaySettings, Limiter, ListenAddress, PolicySet};
 use sekisho_server::{
     ServeGateway, ServeOptions, Server,
     door::gateway::{GatewayOptions, ProxyOptions, Upstream},
@@ -29,8 +29,8 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
     };
     let gateway = set.settings().listen.gateway.as_ref().map(gateway).transpose()?;
     let mut options = ServeOptions::new(Arc::new(Limiter::new(set)));
-    options.http = args.listen.or(options.http);
-    options.admin = args.admin.or(options.admin);
+    options.http = args.listen.map(Into::into).or(options.http);
+    options.admin = args.admin.map(Into::into).or(options.admin);
     options.gateway = gateway;
     serve(options)
 }
@@ -41,7 +41,7 @@ fn gateway(settings: &GatewaySettings) -> Result<ServeGateway, Report> {
         .to
         .parse()
         .map_err(|error| Report::input(format!("`{}`: {error}", settings.to)))?;
-    let listen = GatewayOptions::new(settings.at);
+    let listen = GatewayOptions::new(settings.at.clone());
     Ok(ServeGateway { listen, proxy: ProxyOptions::new(upstream), log: None })
 }
 
@@ -127,23 +127,44 @@ fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
             "scope: process; counts are in this process's memory, and start anew with it"
         )?;
         if let Some(address) = server.http_address() {
-            writeln!(to, "listening on http://{address}; try")?;
-            writeln!(to, "  curl -i http://{address}/auth")?;
-            writeln!(to, "  curl -i http://{address}/auth/v1/users?page=2")?;
+            let (curl, url) = for_curl(address);
+            writeln!(to, "listening on {}; try", in_words(address))?;
+            writeln!(to, "  {curl} -i {url}/auth")?;
+            writeln!(to, "  {curl} -i {url}/auth/v1/users?page=2")?;
             writeln!(
                 to,
-                "  curl -s http://{address}/v1/check -d '{{\"limit\": \"5/min\", \"key\": \"alice\"}}'"
+                "  {curl} -s {url}/v1/check -d '{{\"limit\": \"5/min\", \"key\": \"alice\"}}'"
             )?;
         }
         if let Some(address) = server.gateway_address() {
             writeln!(
                 to,
-                "gateway on http://{address}; requests that may pass go on to the one server behind it"
+                "gateway on {}; requests that may pass go on to the one server behind it",
+                in_words(address)
             )?;
         }
         if let Some(address) = server.admin_address() {
-            writeln!(to, "health, readiness and metrics on http://{address}")?;
+            writeln!(to, "health, readiness and metrics on {}", in_words(address))?;
         }
         Ok(())
     })
+}
+
+/// Returns an address as people write it down: a URL where there can be one.
+fn in_words(address: &ListenAddress) -> String {
+    match address {
+        ListenAddress::Tcp(address) => format!("http://{address}"),
+        ListenAddress::Unix(_) => address.to_string(),
+    }
+}
+
+/// Returns how curl is called for an address, and what its URLs begin with.
+fn for_curl(address: &ListenAddress) -> (String, String) {
+    match address {
+        ListenAddress::Tcp(address) => ("curl".to_owned(), format!("http://{address}")),
+        ListenAddress::Unix(path) => {
+            let path = path.display().to_string().replace('\'', "'\\''");
+            (format!("curl --unix-socket '{path}'"), "http://localhost".to_owned())
+        }
+    }
 }

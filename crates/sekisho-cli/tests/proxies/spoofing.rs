@@ -122,7 +122,7 @@ fn a_spoof_changes_no_count(proxy: Proxy) {
 /// Whatever header a policy file takes addresses from, and however long the client's own lines are.
 fn a_question_has_nothing_of_the_client_but_what_the_proxy_says(proxy: Proxy) {
     let asked = Site::start();
-    let stack = Stack::between(proxy, Folder::new(), asked.address(), Site::start());
+    let stack = Stack::between(proxy, Folder::new(), &asked.address().to_string(), Site::start());
     let question = match proxy {
         Proxy::Nginx => NGINX_ASKS,
         Proxy::Caddy => CADDY_ASKS,

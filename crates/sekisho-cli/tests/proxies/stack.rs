@@ -92,7 +92,27 @@ impl Stack {
     pub(crate) fn with_file(kind: Proxy, file: &str) -> Self {
         let folder = Folder::new();
         let (service, asked) = serve(&folder, file);
-        let stack = Self::between(kind, folder, asked, Site::start());
+        let stack = Self::between(kind, folder, &asked, Site::start());
+        Self { service: Some(service), ..stack }
+    }
+
+    /// Starts everything with these policies, and has the proxy ask over a unix socket.
+    pub(crate) fn over_socket(kind: Proxy, policies: &str) -> Self {
+        let folder = Folder::new();
+        let shipped = fs::read_to_string(kind.folder().join("sekisho.toml")).unwrap();
+        let settings = shipped.split("[[policy]]").next().unwrap();
+        let path = folder.path().join("sekisho.sock").display().to_string();
+        let settings = settings.replace("127.0.0.1:8080", &format!("unix:{path}"));
+        let file = folder.write("sekisho.toml", &format!("{settings}{policies}"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sekisho"));
+        command.args(["serve", "-c"]).arg(file);
+        let (service, _) = Program::start(&mut command, "listening on unix:", "")
+            .unwrap_or_else(|said| panic!("sekisho does not start; it said:\n{said}"));
+        let asked = match kind {
+            Proxy::Nginx => format!("unix:{path}"),
+            Proxy::Caddy => format!("unix/{path}"),
+        };
+        let stack = Self::between(kind, folder, &asked, Site::start());
         Self { service: Some(service), ..stack }
     }
 
@@ -101,16 +121,16 @@ impl Stack {
         let folder = Folder::new();
         let file = fs::read_to_string(kind.folder().join("sekisho.toml")).unwrap();
         let (service, asked) = serve(&folder, &file);
-        let stack = Self::between(kind, folder, asked, Site::start_broken());
+        let stack = Self::between(kind, folder, &asked, Site::start_broken());
         Self { service: Some(service), ..stack }
     }
 
     /// Starts the proxy alone, between a service and a site.
-    pub(crate) fn between(kind: Proxy, folder: Folder, asked: SocketAddr, site: Site) -> Self {
+    pub(crate) fn between(kind: Proxy, folder: Folder, asked: &str, site: Site) -> Self {
         let mut said = String::new();
         for _ in 0..PORTS_TRIED {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-            configure(kind, &folder, &[asked, site.address(), address]);
+            configure(kind, &folder, asked, [site.address(), address]);
             match kind.launch(&folder) {
                 Ok(proxy) => return Self { proxy, service: None, site, address, _folder: folder },
                 Err(words) => writeln!(said, "{words}").unwrap(),
@@ -136,25 +156,25 @@ impl Stack {
 }
 
 /// Starts the service and returns where it listens.
-fn serve(folder: &Folder, file: &str) -> (Program, SocketAddr) {
+fn serve(folder: &Folder, file: &str) -> (Program, String) {
     let file = folder.write("sekisho.toml", file);
     let mut command = Command::new(env!("CARGO_BIN_EXE_sekisho"));
     command.args(["serve", "--listen", "127.0.0.1:0", "-c"]).arg(file);
     let (program, line) = Program::start(&mut command, "listening on http://", "")
         .unwrap_or_else(|said| panic!("sekisho does not start; it said:\n{said}"));
     let address = line.trim_start_matches("listening on http://").split(';').next().unwrap();
-    (program, address.parse().unwrap())
+    (program, address.to_owned())
 }
 
 /// Copies the configuration with the addresses of this test, and with patience for a busy machine.
-fn configure(kind: Proxy, folder: &Folder, [asked, site, own]: &[SocketAddr; 3]) {
-    let (asked, site) = (asked.to_string(), site.to_string());
+fn configure(kind: Proxy, folder: &Folder, asked: &str, [site, own]: [SocketAddr; 2]) {
+    let site = site.to_string();
     let (before, after) = match kind {
         Proxy::Nginx => ("listen 127.0.0.1:8000;", format!("listen {own};")),
         Proxy::Caddy => ("http://:8000 {", format!("http://:{} {{", own.port())),
     };
     let changes = [
-        ("127.0.0.1:8080", asked.as_str()),
+        ("127.0.0.1:8080", asked),
         ("127.0.0.1:3000", &site),
         (before, &after),
         ("100ms", "20s"),

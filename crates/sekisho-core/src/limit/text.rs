@@ -78,6 +78,26 @@ fn parse_period(text: &str) -> Result<Period, LimitError> {
     Period::fixed(Span::from_nanos(count.checked_mul(unit).ok_or(LimitError::LongPeriod)?))
 }
 
+/// A length of time as a period is written, its number included: `500ms`, `2s`, `1h`. No calendar has a length.
+///
+/// ```
+/// # use sekisho_core::Span;
+/// assert_eq!("2s".parse(), Ok(Span::from_secs(2)));
+/// assert!(["", "s", "2", "2 s", "-1s", "month", "0s"].iter().all(|text| text.parse::<Span>().is_err()));
+/// ```
+impl FromStr for Span {
+    type Err = LimitError;
+
+    fn from_str(text: &str) -> Result<Self, LimitError> {
+        match parse_period(text)? {
+            Period::Fixed(ns) if text.starts_with(|first: char| first.is_ascii_digit()) => {
+                Ok(Self::from_nanos(ns.get()))
+            }
+            Period::Fixed(_) | Period::Calendar(..) => Err(LimitError::Period),
+        }
+    }
+}
+
 const SECOND: u64 = 1_000_000_000;
 
 /// The units of canonical text, largest first.

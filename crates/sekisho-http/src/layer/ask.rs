@@ -1,18 +1,23 @@
 //! Asking the limiter: once for each policy, whatever stands around.
 
 use std::{
+    net::IpAddr,
     sync::Arc,
     task::{Context, Poll, Waker},
 };
 
-use http::{Extensions, HeaderMap, request::Parts};
+use http::{Extensions, HeaderMap, StatusCode, Uri, request::Parts};
 use sekisho::{
-    Algorithm, AnswerSettings, Asked, CanonicalPath, Decision, Part, PathError, Policy, Request,
-    Ruling, Span, Store, Timestamp,
+    Algorithm, AnswerSettings, Asked, CanonicalPath, Decision, Part, PathError, Place, Policy,
+    Request, Ruling, Slot, Store, Timestamp,
 };
 
-use super::{Background, LimitLayer, WhenStoreDown};
-use crate::{HeaderLines, describe, headers};
+use super::{
+    Background, GrpcRefusal, LimitLayer, WhenStoreDown,
+    grpc::Wire,
+    observe::{Decided, Refunded, RefusedWith, Unasked, told},
+};
+use crate::{HeaderLines, Profile, answer::status, describe, headers};
 
 /// A request's extension: the policies that it has been charged for.
 #[derive(Clone, Default)]
@@ -39,15 +44,29 @@ pub(super) struct Admitted {
     pub(super) wall: Timestamp,
 }
 
+/// A request on its way to a decision.
+#[derive(Clone, Copy)]
+struct Asking<'a> {
+    parts: &'a Parts,
+    wire: &'a Wire,
+    uri: &'a Uri,
+    path: &'a CanonicalPath,
+    client: Option<IpAddr>,
+}
+
 impl<S: Store + 'static> LimitLayer<S> {
-    pub(super) async fn ask(&self, parts: &Parts) -> Result<Admitted, Refused> {
+    pub(super) async fn ask(&self, parts: &Parts, wire: &Wire) -> Result<Admitted, Refused> {
         let uri = self.target.as_ref().and_then(|target| target(&parts.extensions));
         let uri = uri.unwrap_or(&parts.uri);
-        let path = CanonicalPath::parse(uri.path()).map_err(Refused::Path)?;
+        let client = self.client(parts);
+        let path = &CanonicalPath::parse(uri.path()).map_err(|error| {
+            self.tell_of_unasked(parts, uri, (client, error), wire);
+            Refused::Path(error)
+        })?;
+        let asking = Asking { parts, wire, uri, path, client };
         let mut admitted = Admitted { decisions: Vec::new(), wall: Timestamp::EPOCH };
         for policy in self.left_to_ask(&parts.extensions) {
-            let asking = self.put(parts, (&path, uri.query()), policy);
-            let decision = asking.await;
+            let decision = self.put(asking, policy).await;
             match &decision.ruling {
                 Ruling::Allow => admitted.decisions.push(decision),
                 Ruling::StoreDown(_) if self.when_store_down == WhenStoreDown::Allow => {}
@@ -60,7 +79,7 @@ impl<S: Store + 'static> LimitLayer<S> {
                 }
             }
         }
-        admitted.wall = self.clock.now();
+        admitted.wall = self.clock.wall();
         Ok(admitted)
     }
 
@@ -77,39 +96,87 @@ impl<S: Store + 'static> LimitLayer<S> {
         }
     }
 
-    /// Puts the question. It holds the request only while it is put.
-    fn put<'a>(
-        &'a self,
-        parts: &Parts,
-        (path, query): (&CanonicalPath, Option<&str>),
-        policy: Option<&'a str>,
-    ) -> impl Future<Output = Decision> + Send + use<'a, S> {
-        let headers = HeaderLines(&parts.headers);
-        let client = self.client(parts);
-        let request = Request {
-            query,
-            principal: (self.principal)(&parts.extensions),
-            ..describe(parts, &headers, path, client)
+    /// Puts the question.
+    async fn put(&self, asking: Asking<'_>, policy: Option<&str>) -> Decision {
+        let begin = self.observer.is_some().then(|| self.clock.now());
+        let deciding = {
+            let headers = HeaderLines(&asking.parts.headers);
+            let request = self.request(asking, &headers);
+            self.limiter.decide(&request, Asked { policy, ..Asked::default() })
         };
-        let asking = self.limiter.decide(&request, Asked { policy, ..Asked::default() });
-        async move {
-            let decision = asking.await;
-            if client.is_none() && decision.ruling == Ruling::MissingKey {
-                self.warn_of_no_peer();
-            }
-            decision
+        let decision = told(self.observer.as_deref(), deciding, |observer, decision| {
+            let now = self.clock.now();
+            // The request cannot be kept over a wait; it is described once more.
+            let headers = HeaderLines(&asking.parts.headers);
+            observer.decided(&Decided {
+                request: &self.request(asking, &headers),
+                decision,
+                at: if decision.parts.is_empty() { now } else { decision.at },
+                took: now.since(begin.unwrap_or(now)),
+                refused_with: self.refused_with(decision, asking.wire),
+            });
+        })
+        .await;
+        if asking.client.is_none() && decision.ruling == Ruling::MissingKey {
+            self.warn_of_no_peer();
+        }
+        decision
+    }
+
+    fn request<'a>(&self, asking: Asking<'a>, headers: &'a HeaderLines<'a>) -> Request<'a> {
+        Request {
+            query: asking.uri.query(),
+            principal: (self.principal)(&asking.parts.extensions),
+            ..describe(asking.parts, headers, asking.path, asking.client)
         }
     }
 
-    /// Waits until a request's turn has come. Whoever stops waiting gets back what was charged.
-    pub(super) async fn wait(&self, admitted: &Admitted) {
-        let delays = admitted.decisions.iter().filter(|decision| decision.delay > Span::ZERO);
-        let Some(slot) = delays.map(|decision| decision.at.plus(decision.delay)).max() else {
-            return;
+    /// Returns what a decision is refused with, if it is.
+    fn refused_with(&self, decision: &Decision, wire: &Wire) -> Option<RefusedWith> {
+        match (&decision.ruling, wire) {
+            (Ruling::Allow, _) => None,
+            (Ruling::StoreDown(_), _) if self.when_store_down == WhenStoreDown::Allow => None,
+            (_, Wire::Http) => {
+                let status = status(decision, Profile::Standard);
+                Some(RefusedWith { status, grpc_status: None })
+            }
+            (_, Wire::Grpc(_)) => Some(self.grpc.refused_with(decision)),
+        }
+    }
+
+    fn tell_of_unasked(
+        &self,
+        parts: &Parts,
+        target: &Uri,
+        (client, error): (Option<IpAddr>, PathError),
+        wire: &Wire,
+    ) {
+        let Some(observer) = &self.observer else { return };
+        let refused_with = match wire {
+            Wire::Http => RefusedWith { status: StatusCode::BAD_REQUEST, grpc_status: None },
+            Wire::Grpc(_) => GrpcRefusal::BAD_PATH,
         };
-        let mut waiting = Waiting { layer: self, admitted, over: false };
-        self.clock.wait_until(slot).await;
-        waiting.over = true;
+        observer.in_order(&mut || {
+            let at = self.clock.now();
+            observer.unasked(&Unasked { parts, target, client, error, at, refused_with });
+        });
+    }
+
+    /// Waits until a request's turn has come. Whoever stops waiting gets back what was charged.
+    pub(super) async fn wait(self: &Arc<Self>, admitted: &Admitted) {
+        if admitted.decisions.iter().all(|decision| decision.delay.is_zero()) {
+            return;
+        }
+        let (place, left) = self.limiter.line_up(&self.clock, &admitted.decisions);
+        let mut waiting = Waiting { layer: self, admitted, place: Some(place) };
+        for slot in left {
+            self.free(slot).await;
+        }
+        if let Some(place) = &mut waiting.place {
+            place.turn().await;
+        }
+        // Its turn has come: there is nothing to give back.
+        waiting.place = None;
     }
 
     /// Gives back what was charged for an answer that does not count, and lets the numbers say so.
@@ -124,20 +191,58 @@ impl<S: Store + 'static> LimitLayer<S> {
     }
 
     /// Returns whether it was given back.
-    async fn refund(&self, decision: &Decision, which: impl Fn(&Part) -> bool + Send) -> bool {
-        let refunded = self.limiter.refund(decision, which).await;
+    async fn refund(
+        &self,
+        decision: &Decision,
+        which: impl Fn(&Part) -> bool + Send + Sync,
+    ) -> bool {
+        let giving = self.limiter.refund(decision, &which);
+        let refunded = told(self.observer.as_deref(), giving, |observer, refunded| {
+            if refunded.is_ok() {
+                let parts: Vec<_> = decision.parts.iter().filter(|part| which(part)).collect();
+                let at = self.clock.now();
+                observer.refunded(&Refunded { decision, parts: &parts, at });
+            }
+        })
+        .await;
         if let Err(error) = &refunded {
             tracing::warn!(%error, "what was charged for a request is not given back");
         }
         refunded.is_ok()
     }
 
-    /// Gives back all of a decision, and waits for nothing.
-    fn refund_now(&self, decision: &Decision) {
-        let (limiter, decision) = (Arc::clone(&self.limiter), decision.clone());
+    /// Gives back a slot that nobody in this process needs.
+    async fn free(&self, slot: Slot) {
+        let charge = slot.charge().clone();
+        let giving = self.limiter.free(slot);
+        let freed = told(self.observer.as_deref(), giving, |observer, freed| {
+            if *freed == Ok(true) {
+                let parts: Vec<_> = charge.parts.iter().collect();
+                observer.refunded(&Refunded {
+                    decision: &charge,
+                    parts: &parts,
+                    at: self.clock.now(),
+                });
+            }
+        })
+        .await;
+        if let Err(error) = &freed {
+            tracing::warn!(%error, "the slot of an abandoned wait is not given back");
+        }
+    }
+
+    /// Gives back all that an abandoned wait was charged, and waits for nothing.
+    fn abandon(self: &Arc<Self>, admitted: &Admitted, place: Place) {
+        let (layer, decisions) = (Arc::clone(self), admitted.decisions.clone());
+        // Those behind move up at once, whatever the store takes.
+        let left = place.leave();
         let mut work: Background = Box::pin(async move {
-            if let Err(error) = limiter.refund(&decision, |_| true).await {
-                tracing::warn!(%error, "the slot of an abandoned wait is not given back");
+            let at_once = |part: &Part| part.verdict.delay.is_zero();
+            for decision in decisions.iter().filter(|decision| decision.parts.iter().any(at_once)) {
+                let _told = layer.refund(decision, at_once).await;
+            }
+            for slot in left {
+                layer.free(slot).await;
             }
         });
         if work.as_mut().poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(()) {
@@ -183,15 +288,15 @@ fn uncharge(part: &mut Part) {
 
 /// A wait that gives back what was charged unless it is over.
 struct Waiting<'a, S: Store + 'static> {
-    layer: &'a LimitLayer<S>,
+    layer: &'a Arc<LimitLayer<S>>,
     admitted: &'a Admitted,
-    over: bool,
+    place: Option<Place>,
 }
 
 impl<S: Store + 'static> Drop for Waiting<'_, S> {
     fn drop(&mut self) {
-        if !self.over {
-            self.admitted.decisions.iter().for_each(|decision| self.layer.refund_now(decision));
+        if let Some(place) = self.place.take() {
+            self.layer.abandon(self.admitted, place);
         }
     }
 }

@@ -12,6 +12,7 @@ use http::{
 };
 use sekisho::{AnswerSettings, Decision, PathError, Ruling, Span, Timestamp};
 
+use super::observe::RefusedWith;
 use crate::{Answer, answer::detail, headers};
 
 /// Which status a gRPC client gets when its quota is used up.
@@ -72,14 +73,7 @@ impl GrpcRefusal {
         settings: &AnswerSettings,
         wall: Timestamp,
     ) -> Answer {
-        let code = match (&decision.ruling, self) {
-            (Ruling::Deny, Self::Unavailable) | (Ruling::StoreDown(_), _) => Code::Unavailable,
-            (Ruling::MissingKey, _) => Code::Unauthenticated,
-            (Ruling::Blocked, _) => Code::PermissionDenied,
-            (Ruling::BadRequest(_), _) => Code::InvalidArgument,
-            // An allowed request is not asked about.
-            (Ruling::Deny | Ruling::Never | Ruling::Allow, _) => Code::ResourceExhausted,
-        };
+        let code = self.code(decision);
         let message = detail(decision);
         let mut answer = trailers_only(kind, code, &message);
         headers::merge_into(&mut answer.headers, decision, settings, wall);
@@ -90,11 +84,34 @@ impl GrpcRefusal {
         answer
     }
 
+    fn code(self, decision: &Decision) -> Code {
+        match (&decision.ruling, self) {
+            (Ruling::Deny, Self::Unavailable) | (Ruling::StoreDown(_), _) => Code::Unavailable,
+            (Ruling::MissingKey, _) => Code::Unauthenticated,
+            (Ruling::Blocked, _) => Code::PermissionDenied,
+            (Ruling::BadRequest(_), _) => Code::InvalidArgument,
+            // An allowed request is not asked about.
+            (Ruling::Deny | Ruling::Never | Ruling::Allow, _) => Code::ResourceExhausted,
+        }
+    }
+
+    /// Returns the status alone of what a decision that refuses becomes.
+    pub(super) fn refused_with(self, decision: &Decision) -> RefusedWith {
+        refused_with(self.code(decision))
+    }
+
+    /// The status of what becomes of a request with a path that no policy can be asked about.
+    pub(super) const BAD_PATH: RefusedWith = refused_with(Code::InvalidArgument);
+
     /// Returns what becomes of a request with a path that no policy can be asked about.
     #[expect(clippy::unused_self, reason = "beside `answer`, which needs it")]
     pub(super) fn bad_path(self, kind: HeaderValue, error: PathError) -> Answer {
         trailers_only(kind, Code::InvalidArgument, &error.to_string())
     }
+}
+
+const fn refused_with(code: Code) -> RefusedWith {
+    RefusedWith { status: StatusCode::OK, grpc_status: Some(code as u16) }
 }
 
 fn trailers_only(kind: HeaderValue, code: Code, message: &str) -> Answer {

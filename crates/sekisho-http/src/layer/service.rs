@@ -77,16 +77,23 @@ impl<S: Store + 'static> LimitLayer<S> {
     {
         let (mut parts, body) = request.into_parts();
         let wire = Wire::of(&parts.headers);
-        let mut admitted = match self.ask(&parts).await {
+        let mut admitted = match self.ask(&parts, &wire).await {
             Ok(admitted) => admitted,
-            Err(refused) => return Ok(self.refusal(&refused, wire)),
+            Err(refused) => return Ok(self.answered(self.refusal(&refused, wire))),
         };
         admitted.mark(&mut parts.extensions);
         self.wait(&admitted).await;
         let mut response = inner.call(Request::from_parts(parts, body)).await?;
         self.settle(&mut admitted, response.status().as_u16()).await;
         admitted.tell(response.headers_mut(), &self.limiter.policies().settings().answer);
-        Ok(response.map(LimitBody::inner))
+        Ok(self.answered(response.map(LimitBody::inner)))
+    }
+
+    fn answered<B>(&self, response: Response<B>) -> Response<B> {
+        if let Some(observer) = &self.observer {
+            observer.answered(response.status());
+        }
+        response
     }
 
     fn refusal<B>(&self, refused: &Refused, wire: Wire) -> Response<LimitBody<B>> {
@@ -95,10 +102,10 @@ impl<S: Store + 'static> LimitLayer<S> {
             (Refused::Path(error), Wire::Http) => of(bad_path(*error)),
             (Refused::Path(error), Wire::Grpc(kind)) => of(self.grpc.bad_path(kind, *error)),
             (Refused::Decision(decision), Wire::Http) => {
-                of(Answer::new(decision, Profile::Standard, settings, self.clock.now()))
+                of(Answer::new(decision, Profile::Standard, settings, self.clock.wall()))
             }
             (Refused::Decision(decision), Wire::Grpc(kind)) => {
-                of(self.grpc.answer(kind, decision, settings, self.clock.now()))
+                of(self.grpc.answer(kind, decision, settings, self.clock.wall()))
             }
         }
     }

@@ -30,29 +30,38 @@ pub(super) struct Warned {
 impl<S: Store + 'static> LimitLayer<S> {
     /// Returns the client's address. A header from a peer that is not trusted does not count: the peer itself does.
     pub(super) fn client(&self, parts: &Parts) -> Option<IpAddr> {
-        let Some(peer) = (self.peer)(&parts.extensions) else {
+        let peer = (self.peer)(&parts.extensions);
+        if peer.is_none() && !self.peerless {
             // For the servers' doors no peer means a unix socket, whose headers count. Here it means that nobody knows.
             if !matches!(self.source, AddressSource::Peer | AddressSource::ProxyProtocol) {
                 self.warn_of_no_peer();
             }
             return None;
-        };
+        }
         let identity = &self.limiter.policies().settings().identity;
         let lines = HeaderLines(&parts.headers);
-        let client = client_addr(identity, &self.source, Some(peer), &lines);
-        if client.unbelieved && !self.warned.unbelieved.swap(true, Relaxed) {
+        let client = client_addr(identity, &self.source, peer, &lines);
+        if let Some(peer) = peer.filter(|_| client.unbelieved) {
+            self.warn_of_unbelieved(peer);
+        }
+        client.address
+    }
+
+    /// Says that a peer is counted for all whom it speaks for, unless the observer says so.
+    fn warn_of_unbelieved(&self, peer: IpAddr) {
+        let said = self.observer.as_ref().is_some_and(|observer| observer.unbelieved(peer));
+        if !said && !self.warned.unbelieved.swap(true, Relaxed) {
             tracing::warn!(
                 %peer,
                 "a peer that is not in `trusted_proxies` says for whom it asks, and is counted itself: if it is a proxy of \
                  yours, add it there, or all its clients share one quota"
             );
         }
-        client.address
     }
 
     /// Says that requests have no address, which is a matter of how the stack was put together.
     pub(super) fn warn_of_no_peer(&self) {
-        if !self.warned.no_peer.swap(true, Relaxed) {
+        if !self.peerless && !self.warned.no_peer.swap(true, Relaxed) {
             tracing::warn!(
                 "a request does not tell where it came from, so it has no address to be counted by: say with \
                  `LimitLayer::peer` where the address is"

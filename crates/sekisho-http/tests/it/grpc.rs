@@ -1,8 +1,7 @@
-//! A tonic server behind the layer, and a tonic client before it. Messages are plain text, so nothing needs `protoc`.
+//! A tonic server behind the layer, and a tonic client before it.
 
 use std::convert::Infallible;
 
-use bytes::{Buf, BufMut};
 use http::{Request, uri::PathAndQuery};
 use sekisho_http::layer::{GrpcRefusal, LimitLayer};
 use tokio::net::TcpListener;
@@ -10,7 +9,6 @@ use tonic::{
     Code, Status,
     body::Body,
     client::Grpc,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
     server::{self, NamedService, UnaryService},
     transport::{
         Channel, Server,
@@ -19,46 +17,12 @@ use tonic::{
 };
 use tower::{Service, ServiceBuilder, buffer::BufferLayer};
 
+use self::text::Text;
 use crate::support::limiter;
 
-/// Text as a message.
-#[derive(Clone, Copy, Default)]
-struct Text;
-
-impl Codec for Text {
-    type Encode = String;
-    type Decode = String;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Text {
-    type Item = String;
-    type Error = Status;
-
-    fn encode(&mut self, item: String, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(item.as_bytes());
-        Ok(())
-    }
-}
-
-impl Decoder for Text {
-    type Item = String;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<String>, Status> {
-        let bytes = buffer.copy_to_bytes(buffer.remaining()).to_vec();
-        String::from_utf8(bytes).map(Some).map_err(|_| Status::invalid_argument("no text"))
-    }
-}
+/// The example's codec.
+#[path = "../../../../examples/tonic-greeter/src/text.rs"]
+mod text;
 
 #[derive(Clone)]
 struct Greeter;

@@ -25,10 +25,10 @@ const BEHIND: &str = r#"
 
 /// What was logged on this thread.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+    pub(crate) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
@@ -38,7 +38,7 @@ impl Log {
         (log, tracing::subscriber::set_default(subscriber.finish()))
     }
 
-    fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         String::from_utf8_lossy(&self.0.lock()).lines().map(str::to_owned).collect()
     }
 }
@@ -117,6 +117,23 @@ async fn without_a_peer_no_header_is_believed() {
     let lines = log.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("LimitLayer::peer"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn over_a_unix_socket_every_header_is_believed() {
+    let (log, _guard) = Log::start();
+    let layer = layer(&BEHIND.replace("100/min", "1/min")).trust_peerless();
+    let local = |client: &str| {
+        let mut request = forwarded("10.0.0.5", client);
+        request.extensions_mut().clear();
+        request
+    };
+    assert_eq!(send(&layer, local("203.0.113.9")).await.status, 200);
+    assert_eq!(send(&layer, local("203.0.113.9")).await.status, 429);
+    assert_eq!(send(&layer, local("203.0.113.8")).await.status, 200);
+    assert_eq!(send(&layer, forwarded("198.51.100.7", "203.0.113.7")).await.status, 200);
+    assert_eq!(send(&layer, forwarded("198.51.100.7", "203.0.113.6")).await.status, 429);
+    assert_eq!(log.lines().len(), 1, "one peer that is not believed");
 }
 
 #[tokio::test]

@@ -3,14 +3,17 @@
 //! The original request is this one, with its path behind `/auth` or `/auth403`; or it stands in header lines that a trusted
 //! proxy sets. A proxy whose word does not count gets 503: to count it instead of its clients would lock out a whole site.
 
-use std::{borrow::Cow, net::IpAddr};
+use std::{borrow::Cow, sync::Arc};
 
 use http::{HeaderMap, StatusCode, request::Parts};
-use sekisho::{Asked, CanonicalPath, IdentityDoor, Original, PathError};
-use sekisho_http::{HeaderLines, Profile, client_addr, host};
+use sekisho::{
+    AddressSource, Asked, CanonicalPath, Clock, Decision, IdentityDoor, Original, Part, PathError,
+    Place, Slot,
+};
+use sekisho_http::{ClientAddr, HeaderLines, Profile, client_addr, host};
 
 use crate::{
-    door::Doors,
+    door::{Doors, caller::Caller},
     metrics::Door,
     reply::{self, Reply},
 };
@@ -32,33 +35,54 @@ enum Unasked {
 }
 
 /// Answers one request. Every answer is 200 or a refusal, never a redirect, which a proxy would pass on to the client.
-pub(crate) fn answer(
+pub(crate) async fn answer(
     doors: &Doors,
     parts: &Parts,
     (profile, path): (Profile, &str),
-    peer: IpAddr,
+    caller: Caller,
 ) -> Reply {
+    let decision = match decide(doors, parts, (profile, path), caller) {
+        Ok(decision) => decision,
+        Err(refusal) => return *refusal,
+    };
+    // Without `hold` a request that has a slot passes at once.
+    if doors.limiter.policies().settings().listen.hold.is_some() && !decision.delay.is_zero() {
+        hold(doors, &decision).await;
+    }
+    doors.reply(&decision, profile)
+}
+
+fn decide(
+    doors: &Doors,
+    parts: &Parts,
+    (profile, path): (Profile, &str),
+    caller: Caller,
+) -> Result<Decision, Box<Reply>> {
     let settings = doors.limiter.policies().settings();
-    let trusted = settings.identity.trusts(peer);
+    let peer = caller.peer_ip();
+    // Whoever reaches a unix socket is trusted: the file's mode says who that may be.
+    let trusted = peer.is_none_or(|peer| settings.identity.trusts(peer));
     let headers = HeaderLines(&parts.headers);
     let source = settings.identity.source(IdentityDoor::Auth);
-    let client = client_addr(&settings.identity, source, Some(peer), &headers);
+    let client = match source {
+        AddressSource::ProxyProtocol => {
+            ClientAddr { address: caller.client_ip(), unbelieved: caller.unbelieved }
+        }
+        _ => client_addr(&settings.identity, source, peer, &headers),
+    };
     let asking = original(settings.listen.original, parts, path, trusted);
     let asking = match asking {
         Ok(asking) if !client.unbelieved => asking,
         Ok(_) | Err(Unasked::Untrusted) => {
             doors.unbelieved.note(peer);
-            return reply::problem(
-                StatusCode::SERVICE_UNAVAILABLE,
+            return Err(undecided(
                 "this server does not trust the proxy that asks: it is not in `trusted_proxies`",
-            );
+            ));
         }
-        Err(Unasked::Absent(what)) => return reply::problem(StatusCode::SERVICE_UNAVAILABLE, what),
+        Err(Unasked::Absent(what)) => return Err(undecided(what)),
     };
-    let path = match CanonicalPath::parse_bytes(&asking.target) {
-        Ok(path) => path,
-        Err(error) => return bad_path(error),
-    };
+    let path =
+        CanonicalPath::parse_bytes(&asking.target).map_err(|error| Box::new(bad_path(error)))?;
     let query = query(&asking.target);
     let request = sekisho::Request {
         method: asking.method,
@@ -73,8 +97,50 @@ pub(crate) fn answer(
         Profile::Standard => Door::Auth,
         Profile::Nginx => Door::Auth403,
     };
-    let decision = doors.decide(door, &request, Asked::default());
-    doors.reply(&decision, profile)
+    Ok(match settings.listen.hold {
+        Some(longest) => doors.decide_within(door, &request, longest),
+        None => doors.decide(door, &request, Asked::default()),
+    })
+}
+
+/// Waits for a request's slot. A proxy that hangs up meanwhile leaves the queue, and those behind it move up.
+async fn hold(doors: &Doors, decision: &Decision) {
+    let clock: &Arc<dyn Clock> = doors.limiter.store().clock();
+    let (place, left) = doors.limiter.line_up(clock, std::slice::from_ref(decision));
+    let mut held = Held { doors, decision, place: Some(place) };
+    for slot in left {
+        held.free(slot);
+    }
+    if let Some(place) = &mut held.place {
+        place.turn().await;
+    }
+    // Its turn has come: there is nothing to give back.
+    held.place = None;
+}
+
+/// A request that is held. Dropped with its place, it was abandoned.
+struct Held<'a> {
+    doors: &'a Doors,
+    decision: &'a Decision,
+    place: Option<Place>,
+}
+
+impl Held<'_> {
+    fn free(&self, slot: Slot) {
+        // What a store cannot take back stays charged: the safe side.
+        let _given_back = self.doors.limiter.free_now(slot);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        for slot in place.leave() {
+            self.free(slot);
+        }
+        let at_once = |part: &Part| part.verdict.delay.is_zero();
+        let _given_back = self.doors.limiter.refund_now(self.decision, at_once);
+    }
 }
 
 /// Returns what follows the question mark.
@@ -82,6 +148,10 @@ fn query(target: &[u8]) -> Option<Cow<'_, str>> {
     let target = target.split(|byte| *byte == b'#').next()?;
     let mark = target.iter().position(|byte| *byte == b'?')?;
     Some(String::from_utf8_lossy(&target[mark + 1..]))
+}
+
+fn undecided(why: &'static str) -> Box<Reply> {
+    Box::new(reply::problem(StatusCode::SERVICE_UNAVAILABLE, why))
 }
 
 /// nginx reads no other refusal, and to every proxy this one says that the request does not pass.

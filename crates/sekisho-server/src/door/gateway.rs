@@ -4,15 +4,15 @@
 //! use std::{net::SocketAddr, sync::Arc};
 //!
 //! use sekisho::{Limiter, PolicySet};
-//! use sekisho_server::door::gateway::{Gate, Gateway, GatewayOptions, Proxy, ProxyOptions};
+//! use sekisho_server::door::gateway::{Gateway, GatewayOptions, Proxy, ProxyOptions, gate};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let policies = PolicySet::parse("[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"60/min\"]\n")?;
-//! let gate = Gate::new(Arc::new(Limiter::new(policies)), None);
+//! let layer = gate(Arc::new(Limiter::new(policies)), None);
 //! let proxy = Proxy::new(ProxyOptions::new("http://127.0.0.1:3000".parse()?))?;
 //! let at = SocketAddr::from(([127, 0, 0, 1], 0));
-//! let gateway = Gateway::bind(GatewayOptions::new(at), &gate, proxy).await?;
-//! assert_ne!(gateway.address().port(), 0);
+//! let gateway = Gateway::bind(GatewayOptions::new(at), &layer, proxy).await?;
+//! assert_ne!(gateway.address().tcp().map(|address| address.port()), Some(0));
 //! let told_to_stop = async {};
 //! gateway.run(told_to_stop).await;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -39,50 +39,60 @@ mod running;
 mod tunnel;
 mod upstream;
 
-use std::{convert::Infallible, fmt, io, net::SocketAddr, time::Duration};
+use std::{convert::Infallible, fmt, io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use tokio::net::TcpListener;
+use sekisho::{AddressSource, Clock, IdentityDoor, IdentitySettings, ListenAddress};
 use tower_layer::Layer;
 use tower_service::Service;
 
+pub(crate) use self::gate::counted_gate;
 use self::{body::BoxError, entry::Entry};
 pub use self::{
     body::{Body, Inbound},
     connect::{Roots, TlsError},
-    gate::{Gate, Gated},
+    gate::gate,
     log::{AccessLog, LINES_MAX},
     proxy::{HostField, Peer, Proxy, ProxyOptions},
     upstream::{Upstream, UpstreamError},
 };
-use crate::{door::listener::Listener, limits::Limits};
+use crate::{
+    door::{
+        listener::{Introduced, Listener},
+        socket::Socket,
+        unbelieved::Unbelieved,
+    },
+    limits::Limits,
+};
 
 /// The time for which a client may leave an answer unread. Longer than a door's, whose answers are one packet.
 pub const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Where a gateway listens, and the bounds on its peers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GatewayOptions {
     /// The address; port 0 lets the system choose.
-    pub at: SocketAddr,
+    pub at: ListenAddress,
     /// The bounds. The body's size is not among them: it is passed on, however long.
     pub limits: Limits,
 }
 
 impl GatewayOptions {
     /// Returns the usual options for an address.
-    pub fn new(at: SocketAddr) -> Self {
+    pub fn new(at: impl Into<ListenAddress>) -> Self {
+        let at = at.into();
         Self { at, limits: Limits { write_timeout: WRITE_TIMEOUT, ..Limits::default() } }
     }
 }
 
 /// A gateway whose socket is open.
 pub struct Gateway<S> {
-    socket: TcpListener,
-    address: SocketAddr,
+    socket: Socket,
+    address: ListenAddress,
     limits: Limits,
+    introduced: Option<Introduced>,
     service: S,
 }
 
@@ -102,14 +112,24 @@ impl<S> Gateway<S> {
         layer: &impl Layer<P, Service = S>,
         proxy: P,
     ) -> io::Result<Self> {
-        let socket = TcpListener::bind(options.at).await?;
-        let address = socket.local_addr()?;
-        Ok(Self { socket, address, limits: options.limits, service: layer.layer(proxy) })
+        let (socket, address) = Socket::bind(&options.at).await?;
+        let service = layer.layer(proxy);
+        Ok(Self { socket, address, limits: options.limits, introduced: None, service })
+    }
+
+    /// Has connections begin with a PROXY protocol header, when that is where the policy file has clients' addresses come from.
+    /// The clock times the warnings about peers that are not believed.
+    #[must_use]
+    pub fn identified(self, identity: &IdentitySettings, clock: Arc<dyn Clock>) -> Self {
+        let introduced = *identity.source(IdentityDoor::Gateway) == AddressSource::ProxyProtocol;
+        let introduced = introduced
+            .then(|| Introduced { identity: identity.clone(), unbelieved: Unbelieved::new(clock) });
+        Self { introduced, ..self }
     }
 
     /// Returns where it listens, with the port that the system chose for port 0.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub const fn address(&self) -> &ListenAddress {
+        &self.address
     }
 
     /// Serves until `stop` is ready. Then no connection is accepted, and what runs, tunnels included, is finished within the
@@ -125,7 +145,8 @@ impl<S> Gateway<S> {
         B: hyper::body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        let Self { socket, limits, service, .. } = self;
-        Listener::new(socket, limits).serve(Entry::new(limits, service), stop).await;
+        let Self { socket, limits, introduced, service, .. } = self;
+        let listener = Listener::new(socket, limits).introduced(introduced);
+        listener.serve(Entry::new(limits, service), stop).await;
     }
 }

@@ -1,28 +1,37 @@
 //! A listening socket and its connections: bounded in number, in time and in what each may send.
 
-use std::{convert::Infallible, net::SocketAddr, pin::pin, sync::Arc};
+use std::{
+    convert::Infallible,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use sekisho::IdentitySettings;
 use tokio::{
-    net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{sleep, timeout},
 };
 
 use crate::{
-    door::patience::{Patient, Progress},
+    door::{
+        caller::Caller,
+        patience::{Patient, Progress},
+        socket::{Socket, Stream},
+        unbelieved::Unbelieved,
+    },
     limits::{ACCEPT_PAUSE, HEADERS_MAX, Limits},
     reply::Reply,
 };
 
 /// Answers requests.
 pub(crate) trait Handle: Send + Sync + 'static {
-    /// Answers one request of a peer.
+    /// Answers one request of a caller.
     fn handle(
         &self,
-        peer: SocketAddr,
+        caller: Caller,
         request: Request<Incoming>,
     ) -> impl Future<Output = Reply> + Send;
 }
@@ -30,17 +39,13 @@ pub(crate) trait Handle: Send + Sync + 'static {
 /// Speaks with the peers of a listener, whatever the protocol.
 pub(crate) trait Serve: Send + Sync + 'static {
     /// Answers what comes over one connection until either side ends it.
-    fn connection(
-        self: Arc<Self>,
-        stream: TcpStream,
-        stay: Stay,
-    ) -> impl Future<Output = ()> + Send;
+    fn connection(self: Arc<Self>, stream: Stream, stay: Stay) -> impl Future<Output = ()> + Send;
 }
 
 /// A connection's place with its listener, which waits at its end until the last holder is gone.
 #[derive(Clone, Debug)]
 pub(crate) struct Stay {
-    pub(crate) peer: SocketAddr,
+    pub(crate) caller: Caller,
     stages: watch::Receiver<Stage>,
     _place: Arc<OwnedSemaphorePermit>,
 }
@@ -51,6 +56,25 @@ impl Stay {
         let mut stages = self.stages.clone();
         // An error is a listener that is gone.
         let _stage = stages.wait_for(|stage| *stage >= wanted).await;
+    }
+
+    /// Drives a connection to its end: its own, or after `wind_down` once the listener drains, or the cut.
+    pub(crate) async fn drive<C: Future>(
+        &self,
+        mut connection: Pin<&mut C>,
+        wind_down: impl FnOnce(Pin<&mut C>),
+    ) {
+        // How a connection ends is its peer's business: an error here is a peer that left, lied or was too slow.
+        tokio::select! {
+            biased;
+            _ended = connection.as_mut() => return,
+            () = self.reached(Stage::Draining) => {}
+        }
+        wind_down(connection.as_mut());
+        tokio::select! {
+            _ended = connection => {}
+            () = self.reached(Stage::Cut) => {}
+        }
     }
 }
 
@@ -68,13 +92,26 @@ pub(crate) enum Stage {
 /// A listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    socket: TcpListener,
+    socket: Socket,
     limits: Limits,
+    introduced: Option<Introduced>,
+}
+
+/// How the callers of a listener are introduced that are not who connects.
+#[derive(Debug)]
+pub(crate) struct Introduced {
+    pub(crate) identity: IdentitySettings,
+    pub(crate) unbelieved: Unbelieved,
 }
 
 impl Listener {
-    pub(crate) const fn new(socket: TcpListener, limits: Limits) -> Self {
-        Self { socket, limits }
+    pub(crate) const fn new(socket: Socket, limits: Limits) -> Self {
+        Self { socket, limits, introduced: None }
+    }
+
+    /// Has connections begin with a PROXY protocol header from those that are trusted, when there is such a setting.
+    pub(crate) fn introduced(self, introduced: Option<Introduced>) -> Self {
+        Self { introduced, ..self }
     }
 
     /// Answers requests of HTTP/1.1 until `stop`, then finishes what runs within the time that the limits allow.
@@ -85,18 +122,25 @@ impl Listener {
 
     /// The same for those who speak with the peers themselves.
     pub(crate) async fn serve(self, served: impl Serve, stop: impl Future<Output = ()>) {
-        let Self { socket, limits } = self;
+        let Self { socket, limits, introduced } = self;
         let most = u32::try_from(limits.connections).unwrap_or(u32::MAX).max(1);
         let places = Arc::new(Semaphore::new(most as usize));
         let stage = watch::Sender::new(Stage::Serving);
-        let served = Arc::new(served);
+        let (served, introduced) = (Arc::new(served), introduced.map(Arc::new));
         let accept_all = async {
             loop {
                 // The place comes first: what has none waits in the system's queue and costs nothing here.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                let Some((stream, peer)) = accept(&socket).await else { continue };
-                let stay = Stay { peer, stages: stage.subscribe(), _place: Arc::new(place) };
-                let _running = tokio::spawn(Arc::clone(&served).connection(stream, stay));
+                let Some((stream, caller)) = accept(&socket).await else { continue };
+                let stay = Stay { caller, stages: stage.subscribe(), _place: Arc::new(place) };
+                let served = Arc::clone(&served);
+                let _running = match &introduced {
+                    None => tokio::spawn(served.connection(stream, stay)),
+                    Some(introduced) => {
+                        let introduced = Arc::clone(introduced);
+                        tokio::spawn(introduce(served, (stream, stay), introduced, limits))
+                    }
+                };
             }
         };
         tokio::select! {
@@ -113,6 +157,36 @@ impl Listener {
     }
 }
 
+/// Finds out who a connection is from before it is served.
+async fn introduce(
+    served: Arc<impl Serve>,
+    (mut stream, mut stay): (Stream, Stay),
+    introduced: Arc<Introduced>,
+    limits: Limits,
+) {
+    let peer = stay.caller.peer;
+    let reading = Caller::introduced(&mut stream, peer, &introduced.identity);
+    let read = tokio::select! {
+        read = timeout(limits.header_timeout, reading) => read,
+        () = stay.reached(Stage::Draining) => return,
+    };
+    match read {
+        Ok(Ok(caller)) => {
+            if caller.unbelieved {
+                introduced.unbelieved.note(caller.peer_ip());
+            }
+            stay.caller = caller;
+            served.connection(stream, stay).await;
+        }
+        // A load balancer that only looks whether somebody answers sends nothing at all.
+        Ok(Err(error)) if error.kind() != std::io::ErrorKind::InvalidData => {}
+        Ok(Err(error)) => {
+            tracing::debug!(?peer, %error, "a trusted peer does not speak the PROXY protocol");
+        }
+        Err(_elapsed) => {}
+    }
+}
+
 /// What all connections of a listener share.
 #[derive(Debug)]
 struct Served<H> {
@@ -122,31 +196,21 @@ struct Served<H> {
 }
 
 impl<H: Handle> Serve for Served<H> {
-    async fn connection(self: Arc<Self>, stream: TcpStream, stay: Stay) {
+    async fn connection(self: Arc<Self>, stream: Stream, stay: Stay) {
         let progress = Arc::new(Progress::default());
         let socket = TokioIo::new(Patient::new(stream, Arc::clone(&progress), self.limits));
         let service = service_fn(|request| {
             let (served, progress) = (Arc::clone(&self), Arc::clone(&progress));
-            let peer = stay.peer;
+            let caller = stay.caller;
             async move {
                 progress.begin();
-                let reply = served.handler.handle(peer, request).await;
+                let reply = served.handler.handle(caller, request).await;
                 progress.end();
                 Ok::<_, Infallible>(reply)
             }
         });
-        let mut connection = pin!(self.server.serve_connection(socket, service));
-        // How a connection ends is its peer's business: an error here is a peer that left, lied or was too slow.
-        tokio::select! {
-            biased;
-            _ended = connection.as_mut() => return,
-            () = stay.reached(Stage::Draining) => {}
-        }
-        connection.as_mut().graceful_shutdown();
-        tokio::select! {
-            _ended = connection => {}
-            () = stay.reached(Stage::Cut) => {}
-        }
+        let connection = pin!(self.server.serve_connection(socket, service));
+        stay.drive(connection, http1::Connection::graceful_shutdown).await;
     }
 }
 
@@ -165,13 +229,13 @@ fn server(limits: &Limits) -> http1::Builder {
 }
 
 /// Returns the next connection; `None` when the system has none to give, after a pause if it is short of something.
-async fn accept(socket: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+async fn accept(socket: &Socket) -> Option<(Stream, Caller)> {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     match socket.accept().await {
         Ok((stream, peer)) => {
-            // An answer is one packet; it does not wait for another. A socket that refuses is closed already.
-            stream.set_nodelay(true).ok()?;
-            Some((stream, peer))
+            // A socket that refuses is closed already.
+            stream.send_at_once().ok()?;
+            Some((stream, Caller::peer(peer)))
         }
         Err(error) if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) => {
             None

@@ -19,6 +19,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
+use super::deadline::Deadline;
 use crate::limits::Limits;
 
 /// What a connection is doing.
@@ -98,7 +99,7 @@ pub(crate) struct Patient<S> {
     socket: S,
     progress: Arc<Progress>,
     limits: Limits,
-    reading: Pin<Box<Sleep>>,
+    reading: Deadline,
     /// The stamp of the phase that `reading` counts down for.
     armed: u64,
     /// Counts down while the peer leaves an answer unread.
@@ -108,7 +109,7 @@ pub(crate) struct Patient<S> {
 impl<S> Patient<S> {
     pub(crate) fn new(socket: S, progress: Arc<Progress>, limits: Limits) -> Self {
         // Wound up at once, so that it counts from the connection's beginning.
-        let reading = Box::pin(sleep(limits.header_timeout));
+        let reading = Deadline::after(limits.header_timeout);
         let armed = progress.stamp();
         Self { socket, progress, limits, reading, armed, writing: None }
     }
@@ -122,10 +123,10 @@ impl<S> Patient<S> {
             Phase::Busy => return Poll::Pending,
         };
         if self.armed != stamp {
-            self.reading.set(sleep(patience));
+            self.reading.restart(patience);
             self.armed = stamp;
         }
-        ready!(self.reading.as_mut().poll(context));
+        ready!(self.reading.poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 

@@ -27,7 +27,7 @@ impl Unbelieved {
         Self { clock, since_last: AtomicU64::new(0), next: AtomicU64::new(0) }
     }
 
-    pub(crate) fn note(&self, peer: IpAddr) {
+    pub(crate) fn note(&self, peer: Option<IpAddr>) {
         let count = self.since_last.fetch_add(1, Relaxed) + 1;
         let (now, next) = (self.clock.now(), self.next.load(Relaxed));
         let later = now.plus(QUIET).as_nanos();
@@ -37,7 +37,7 @@ impl Unbelieved {
         {
             let _counted = self.since_last.fetch_sub(count, Relaxed);
             tracing::warn!(
-                %peer, requests = count,
+                peer = %peer.map_or("unknown".to_owned(), |peer| peer.to_string()), requests = count,
                 "a peer that is not in `trusted_proxies` says for whom it asks; add it there, or let clients connect to another door",
             );
         }

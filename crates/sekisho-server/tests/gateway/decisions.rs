@@ -128,7 +128,7 @@ async fn the_tower_layer_fits_in_front_of_the_proxy() {
         .peer(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()));
     let Setup { proxy, gateway, .. } = Setup::to(ok().await);
     let gateway = Gateway::bind(gateway, &layer, Proxy::new(proxy).unwrap()).await.unwrap();
-    let at = gateway.address();
+    let at = gateway.address().tcp().unwrap();
     let _running = tokio::spawn(gateway.run(std::future::pending()));
     let mut client = super::harness::Client::connect(at).await;
     assert_eq!(client.get("/").await.status, 200);

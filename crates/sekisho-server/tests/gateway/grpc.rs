@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, Version};
 use http_body_util::{BodyExt as _, Empty, Full, StreamBody, combinators::BoxBody};
-use hyper::body::{Frame, Incoming};
+use hyper::body::{Body as _, Frame, Incoming};
 use tokio::{sync::Barrier, task::JoinSet, time::timeout};
 
 use super::harness::{PATIENCE, Setup, upstream};
@@ -47,6 +47,44 @@ async fn the_status_of_a_call_arrives_in_its_trailers() {
         );
         assert_eq!(body.to_bytes(), "\0\0\0\0\u{1}a");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_gets_a_status_of_grpc() {
+    let to = super::harness::ok().await;
+    for kind in ["application/grpc", "application/grpc-web+proto"] {
+        let gateway = Setup::to(to).limits("1/min burst 1").start().await;
+        let mut client = gateway.http2().await;
+        let mut call = || {
+            let mut call = call();
+            call.headers_mut().insert("content-type", HeaderValue::from_static(kind));
+            client.send_request(call)
+        };
+        assert!(!call().await.unwrap().headers().contains_key("grpc-status"));
+        let refused = call().await.unwrap();
+        assert_eq!((refused.status().as_u16(), refused.version()), (200, Version::HTTP_2));
+        let header = |name: &str| refused.headers().get(name).unwrap().to_str().unwrap();
+        assert_eq!((header("content-type"), header("grpc-status")), (kind, "8"));
+        assert_eq!(header("grpc-retry-pushback-ms"), "60000");
+        assert!(
+            !header("grpc-status-details-bin").is_empty() && !header("grpc-message").is_empty()
+        );
+        assert!(header("ratelimit").starts_with("\"api\";r=0"));
+        // The head is all that there is: no frame of data, and no trailers behind it.
+        assert!(refused.body().is_end_stream());
+    }
+}
+
+#[tokio::test]
+async fn a_call_with_a_path_that_servers_read_differently_is_an_invalid_argument() {
+    let gateway = Setup::to(super::harness::ok().await).start().await;
+    let mut call = call();
+    *call.uri_mut() = "http://svc.example/pkg.Service%2fCall".parse().unwrap();
+    let refused = gateway.http2().await.send_request(call).await.unwrap();
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["grpc-status"]),
+        (200, &"3".parse().unwrap())
+    );
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use hyper_util::{
 };
 use sekisho::{Clock, FakeClock, Limiter, PolicySet, SystemClock, Timestamp};
 use sekisho_server::door::gateway::{
-    AccessLog, Gate, Gateway, GatewayOptions, Proxy, ProxyOptions,
+    AccessLog, Gateway, GatewayOptions, Proxy, ProxyOptions, gate,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -48,7 +48,7 @@ impl Setup {
             clock: Arc::new(FakeClock::at(Timestamp::from_secs(1_700_000_000))),
             log: None,
             proxy: ProxyOptions::new(to.parse().unwrap()),
-            gateway: GatewayOptions::new(([127, 0, 0, 1], 0).into()),
+            gateway: GatewayOptions::new(([127, 0, 0, 1], 0)),
         }
     }
 
@@ -66,10 +66,10 @@ impl Setup {
     pub(crate) async fn start(self) -> Running {
         let policies = PolicySet::parse(&self.policies).unwrap();
         let limiter = Arc::new(Limiter::with_clock(policies, self.clock));
-        let gate = Gate::new(limiter, self.log);
+        let layer = gate(limiter, self.log);
         let proxy = Proxy::new(self.proxy).unwrap();
-        let gateway = Gateway::bind(self.gateway, &gate, proxy).await.unwrap();
-        let at = gateway.address();
+        let gateway = Gateway::bind(self.gateway, &layer, proxy).await.unwrap();
+        let at = gateway.address().tcp().unwrap();
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(gateway.run(async {
             let _told = stopped.await;

@@ -51,15 +51,15 @@ fn logging(setup: &mut Setup) -> Memory {
 
 #[tokio::test]
 async fn a_line_says_who_asked_for_what_and_what_was_said() {
-    let mut setup = Setup::to(ok().await).limits("1/min");
+    let mut setup = Setup::to(ok().await).limits("1/min sliding-window");
     let memory = logging(&mut setup);
     let gateway = setup.start().await;
     assert_eq!(gateway.get("/a//b?c").await.status, 200);
     assert_eq!(gateway.get("/x").await.status, 429);
     let part = |outcome: &str| {
         json!({
-            "policy": "api", "limit": "limit1", "key": "127.0.0.1", "plan": null, "cost": 1,
-            "mode": "enforce", "outcome": outcome,
+            "policy": "api", "limit": "1/min sliding-window", "limit_id": "api", "key": "ip",
+            "plan": null, "cost": 1, "mode": "enforce", "outcome": outcome,
         })
     };
     let line = |path: &str, status: Value, outcome: &str| {
@@ -71,13 +71,57 @@ async fn a_line_says_who_asked_for_what_and_what_was_said() {
     };
     let mut lines = memory.lines(2).await;
     for line in &mut lines {
-        for name in ["limit", "key"] {
-            let field = &mut line["policies"][0][name];
-            assert!(!field.as_str().unwrap().is_empty());
-            *field = part("")[name].clone();
-        }
+        let key = &mut line["policies"][0]["key"];
+        assert!(key.as_str().unwrap().contains("127.0.0.1"));
+        *key = json!("ip");
     }
     assert_eq!(lines, [line("/a/b", Value::Null, "allow"), line("/x", json!(429), "deny")]);
+}
+
+#[tokio::test]
+async fn of_several_limits_each_is_named_as_the_headers_name_it() {
+    let mut setup = Setup::to(ok().await).limits("9/min\", \"90/h burst 10");
+    let memory = logging(&mut setup);
+    let gateway = setup.start().await;
+    let reply = gateway.get("/").await;
+    let lines = memory.lines(1).await;
+    let policies = lines[0]["policies"].as_array().unwrap();
+    let told = reply.header("ratelimit-policy").unwrap();
+    for (policy, limit) in policies.iter().zip(["9/min token-bucket", "90/h burst 10"]) {
+        assert!(policy["limit"].as_str().unwrap().starts_with(limit), "{policy}");
+        let name = format!("\"{}\";", policy["limit_id"].as_str().unwrap());
+        assert!(told.contains(&name), "{name} in {told}");
+    }
+    assert_eq!(policies.len(), 2);
+}
+
+#[tokio::test]
+async fn a_path_that_servers_read_differently_has_a_line() {
+    let mut setup = Setup::to(ok().await).limits("1/min");
+    let memory = logging(&mut setup);
+    let gateway = setup.start().await;
+    gateway.get("/a%2Fb?c").await.is_problem(400);
+    let lines = memory.lines(1).await;
+    assert_eq!(
+        lines[0],
+        json!({
+            "t": "1700000000.000000000", "decision_ns": 1_700_000_000_000_000_000_u64,
+            "client": "127.0.0.1", "method": "GET", "path": "/a%2Fb", "status": 400,
+            "policies": [], "outcome": "bad-request",
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_call_of_grpc_is_logged_with_its_own_status() {
+    let mut setup = Setup::to(ok().await).limits("block");
+    let memory = logging(&mut setup);
+    let gateway = setup.start().await;
+    let grpc = format!("{}content-type: application/grpc\r\n", get("/svc/Call"));
+    assert_eq!(gateway.ask(&grpc).await.status, 200);
+    let lines = memory.lines(1).await;
+    assert_eq!((&lines[0]["status"], &lines[0]["grpc_status"]), (&json!(200), &json!(7)));
+    assert_eq!(lines[0]["outcome"], "blocked");
 }
 
 #[tokio::test]

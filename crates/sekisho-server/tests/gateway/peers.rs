@@ -117,7 +117,8 @@ async fn a_server_has_a_gateway_beside_its_doors() {
     let Setup { proxy, gateway: listen, .. } = Setup::to(ok().await);
     options.gateway = Some(ServeGateway { listen, proxy, log: None });
     let server = Server::bind(options).await.unwrap();
-    let (gateway, doors) = (server.gateway_address().unwrap(), server.http_address().unwrap());
+    let [gateway, doors] = [server.gateway_address(), server.http_address()]
+        .map(|address| address.unwrap().tcp().unwrap());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let ended = tokio::spawn(async {
         let stopped = async { drop(stopped.await) };

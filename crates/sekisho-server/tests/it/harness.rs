@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use sekisho::{Clock, FakeClock, Limiter, PolicySet, Timestamp};
+use sekisho::{Clock, FakeClock, Limiter, ListenAddress, PolicySet, Timestamp};
 use sekisho_server::{ServeOptions, Server};
 use serde_json::Value;
 use tokio::{
@@ -40,10 +40,11 @@ impl Running {
         let limiter = Limiter::with_clock(policies, Arc::clone(&clock) as Arc<dyn Clock>);
         let mut options = ServeOptions::new(Arc::new(limiter));
         options.http = Some(([127, 0, 0, 1], 0).into());
-        options.admin = options.http;
+        options.admin = options.http.clone();
         change(&mut options);
         let server = Server::bind(options).await.unwrap();
-        let (http, admin) = (server.http_address().unwrap(), server.admin_address().unwrap());
+        let tcp = |address: Option<&ListenAddress>| address.unwrap().tcp().unwrap();
+        let (http, admin) = (tcp(server.http_address()), tcp(server.admin_address()));
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(server.run(async {
             let _told = stopped.await;

@@ -94,7 +94,7 @@ async fn addresses_come_from_the_file_and_must_be_free() {
         .unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {taken}"));
     let mut options = ServeOptions::new(parse(""));
-    assert_eq!(options.http.unwrap().port(), 8080);
+    assert_eq!(options.http.unwrap().tcp().unwrap().port(), 8080);
     (options.http, options.admin) = (None, None);
     assert!(matches!(serve(options, async {}).await, Err(ServeError::NoAddress)));
     timeout(PATIENCE, server.run(async {})).await.expect("an end without a door");

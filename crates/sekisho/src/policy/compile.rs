@@ -2,17 +2,18 @@
 
 pub(crate) mod later;
 pub(crate) mod limits;
+mod listen;
 mod problems;
 
-use std::{collections::BTreeSet, net::SocketAddr};
+use std::collections::BTreeSet;
 
+use self::listen::Addresses;
 pub(crate) use self::problems::Problems;
 use super::{
     OnMissingKey, Policy, PolicySet, Settings,
     answer::{AnswerSettings, CountedAnswers, Refusal},
     file::{
-        Bytes, CostFile, ListenFile, OnMissingFile, OriginalFile, OverflowFile, PolicyFile,
-        PolicyTable, Spanned, StoreFile,
+        Bytes, CostFile, OnMissingFile, OverflowFile, PolicyFile, PolicyTable, Spanned, StoreFile,
     },
     identify::{KeySpec, Prefixes},
     identity::IdentitySettings,
@@ -20,7 +21,7 @@ use super::{
     lists::{List, Lists},
     matcher::{Matcher, is_header_name},
     plan::CostSpec,
-    settings::{GatewaySettings, ListenSettings, Original, StoreSettings},
+    settings::StoreSettings,
     warnings,
 };
 use crate::{
@@ -36,12 +37,13 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
     later::refuse(file, problems);
     let seed = Seed::random();
     let settings = Settings {
-        listen: listen(file.listen.as_ref(), problems),
+        listen: listen::compile(file.listen.as_ref(), problems),
         store: store(&file.store, problems),
         answer: AnswerSettings::compile(&file.answer),
-        identity: IdentitySettings::compile(&file.identity, problems),
+        identity: IdentitySettings::compile(&file.identity, file.listen.as_ref(), problems),
     };
     let prefixes = Prefixes::compile(&file.identity, problems);
+    let addresses = Addresses::of(&settings);
     if file.policy.is_empty() {
         problems.add(Code::NoPolicy, 0..0, "there is no `[[policy]]`, so nothing would be limited");
     }
@@ -57,13 +59,18 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
             );
             problems.add(Code::Name, table.name.span(), message);
         }
-        policies.push(policy(table, prefixes, &seed, problems));
+        policies.push(policy(table, (prefixes, addresses), &seed, problems));
     }
     check_numbers(&policies, file, &settings, problems);
     let lists = Lists {
         allow: List::compile(&file.allow, None, &seed, problems),
         deny: List::compile(&file.deny, None, &seed, problems),
     };
+    let policy_lists = file.policy.iter().map(Spanned::get_ref);
+    let all_lists = policy_lists.flat_map(|policy| [&policy.allow, &policy.deny]);
+    for block in all_lists.chain([&file.allow, &file.deny]).flat_map(|list| &list.cidr) {
+        addresses.want(block.span(), problems);
+    }
     let set = PolicySet { policies, lists, settings, seed, warnings: Vec::new() };
     warnings::find(&set, file, problems);
     set
@@ -113,13 +120,16 @@ fn is_name(text: &str) -> bool {
 
 fn policy(
     table: &PolicyTable,
-    prefixes: Prefixes,
+    (prefixes, addresses): (Prefixes, Addresses),
     seed: &Seed,
     problems: &mut Problems<'_>,
 ) -> Policy {
     let matcher =
         table.r#match.as_ref().map(|of| Matcher::compile(of, problems)).unwrap_or_default();
     let key = KeySpec::compile(&table.key, prefixes, problems);
+    if key.uses_address() {
+        addresses.want(table.key.span(), problems);
+    }
     if key.uses_pattern() && !matcher.has_paths() {
         problems.add(Code::Key, table.key.span(), "`path-pattern` needs a `path` in `match`");
     }
@@ -135,7 +145,11 @@ fn policy(
     Policy {
         name: table.name.get_ref().as_str().into(),
         line: problems.line(table.name.span().start),
-        on_missing_key: on_missing_key(table, &key, matcher.segments_min(), problems),
+        on_missing_key: on_missing_key(
+            table,
+            key.can_be_missing(matcher.segments_min(), addresses != Addresses::Sometimes),
+            problems,
+        ),
         cost: cost(table.cost.as_ref(), problems),
         limits: limits::compile(table, problems),
         lists: Lists {
@@ -154,11 +168,10 @@ fn policy(
 
 fn on_missing_key(
     table: &PolicyTable,
-    key: &KeySpec,
-    segments_min: usize,
+    can_be_missing: Option<bool>,
     problems: &mut Problems<'_>,
 ) -> OnMissingKey {
-    match (&table.on_missing_key, key.can_be_missing(segments_min)) {
+    match (&table.on_missing_key, can_be_missing) {
         (None, Some(true)) => problems.add(
             Code::OnMissingKey,
             table.key.span(),
@@ -208,53 +221,6 @@ fn cost(file: Option<&Spanned<CostFile>>, problems: &mut Problems<'_>) -> CostSp
             CostSpec::Header { name: table.header.to_ascii_lowercase(), min, max, default }
         }
     }
-}
-
-fn listen(file: Option<&ListenFile>, problems: &mut Problems<'_>) -> ListenSettings {
-    let Some(file) = file else { return ListenSettings::default() };
-    let mut address = |text: Option<&Spanned<String>>| -> Option<SocketAddr> {
-        let text = text?;
-        let parsed = text.get_ref().parse().ok();
-        if parsed.is_none() {
-            let message = "an address to listen on is like `127.0.0.1:8080` or `[::1]:8080`";
-            problems.add(Code::Address, text.span(), message);
-        }
-        parsed
-    };
-    let (http, admin) = (address(file.http.as_ref()), address(file.admin.as_ref()));
-    let gateway = file.gateway.as_ref().and_then(|gateway| {
-        let at = address(Some(&gateway.get_ref().at))?;
-        Some(GatewaySettings { at, to: gateway.get_ref().to.get_ref().clone() })
-    });
-    if let Some(to) = file.gateway.as_ref().map(|gateway| &gateway.get_ref().to) {
-        let rest =
-            ["http://", "https://"].iter().find_map(|scheme| to.get_ref().strip_prefix(scheme));
-        if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/')) {
-            problems.add(
-                Code::Address,
-                to.span(),
-                "the server behind the gateway is a URL like `http://127.0.0.1:3000`",
-            );
-        }
-    }
-    let original =
-        match file.auth.as_ref().and_then(|auth| auth.original.as_ref()).map(Spanned::get_ref) {
-            None | Some(OriginalFile::Path) => Original::Path,
-            Some(OriginalFile::XOriginal) => Original::XOriginal,
-            Some(OriginalFile::XForwarded) => Original::XForwarded,
-        };
-    let settings = ListenSettings { http, admin, gateway, original };
-    if let (Some(http), Some(admin)) = (settings.http, &file.admin)
-        && settings.admin == Some(http)
-        && http.port() != 0
-    {
-        problems.add(
-            Code::Address,
-            admin.span(),
-            "this address is the `http` door's: give this one its own",
-        );
-    }
-    settings
 }
 
 fn store(file: &StoreFile, problems: &mut Problems<'_>) -> StoreSettings {

@@ -49,7 +49,7 @@ pub(crate) struct PolicyFile {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListenFile {
-    /// Address of the check API and forward-auth, like `127.0.0.1:8080`.
+    /// Address of the check API and forward-auth, like `127.0.0.1:8080`, or `unix:` and the path of a socket.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub(crate) http: Option<Spanned<String>>,
     /// Address of health, readiness and metrics.
@@ -64,6 +64,15 @@ pub(crate) struct ListenFile {
     pub(crate) gateway: Option<Spanned<GatewayFile>>,
     /// How forward-auth is asked.
     pub(crate) auth: Option<AuthFile>,
+}
+
+impl ListenFile {
+    /// Returns whether a door that clients come through is a unix socket.
+    pub(crate) fn has_socket(&self) -> bool {
+        let gateway = self.gateway.as_ref().map(|gateway| &gateway.get_ref().at);
+        let mut doors = self.http.iter().chain(gateway);
+        doors.any(|address| address.get_ref().starts_with("unix:"))
+    }
 }
 
 /// `gateway` of `[listen]`.
@@ -89,8 +98,10 @@ pub(crate) struct AuthFile {
     /// `-Host`). Headers count only from trusted proxies.
     #[cfg_attr(feature = "schema", schemars(with = "Option<OriginalFile>"))]
     pub(crate) original: Option<Spanned<OriginalFile>>,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) hold: Later,
+    /// How long an answer is held until a `leaky-queue`'s slot, like `2s`: 1 ms to 60 s. A slot that is further away is refused.
+    /// When absent, a request with a slot passes at once.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) hold: Option<Spanned<String>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

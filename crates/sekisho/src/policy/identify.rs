@@ -194,9 +194,10 @@ impl KeySpec {
 
     /// Returns whether a request may lack a part, all its alternatives included; `None` when a part is wrong, which has been
     /// complained of already.
-    pub(crate) fn can_be_missing(&self, segments_min: usize) -> Option<bool> {
+    pub(crate) fn can_be_missing(&self, segments_min: usize, has_address: bool) -> Option<bool> {
         let always = |source: &Source| match source {
-            Source::Ip(_) | Source::PathPattern | Source::Constant(_) => true,
+            Source::Ip(_) => has_address,
+            Source::PathPattern | Source::Constant(_) => true,
             Source::Segment(index) => *index <= segments_min,
             Source::Header(_) | Source::Cookie(_) | Source::Query(_) | Source::Principal => false,
         };
@@ -206,6 +207,11 @@ impl KeySpec {
 
     pub(crate) fn uses_pattern(&self) -> bool {
         self.parts.iter().flatten().any(|source| *source == Source::PathPattern)
+    }
+
+    /// Returns whether any part of this is an address.
+    pub(crate) fn uses_address(&self) -> bool {
+        self.parts.iter().flatten().any(|source| matches!(source, Source::Ip(_)))
     }
 
     /// Returns whether this counts by address alone.

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::{
     compile::Problems,
-    file::{AddressFile, AddressWord, IdentityFile, Spanned},
+    file::{AddressFile, AddressWord, IdentityFile, ListenFile, Spanned},
     lint::Code,
     matcher::is_header_name,
 };
@@ -77,7 +77,13 @@ impl IdentitySettings {
         self.trusted.iter().any(|block| block.contains(&address))
     }
 
-    pub(super) fn compile(file: &IdentityFile, problems: &mut Problems<'_>) -> Self {
+    pub(super) fn compile(
+        file: &IdentityFile,
+        listen: Option<&ListenFile>,
+        problems: &mut Problems<'_>,
+    ) -> Self {
+        // Whoever reaches a unix socket is believed: its mode says who that may be.
+        let on_socket = listen.is_some_and(ListenFile::has_socket);
         let mut trusted = Vec::new();
         for text in file.trusted_proxies.iter().flat_map(Spanned::get_ref) {
             let address = || text.get_ref().parse::<IpAddr>().ok().map(IpNet::from);
@@ -92,7 +98,7 @@ impl IdentitySettings {
         }
         let mut source = |address: Option<&Spanned<AddressFile>>| {
             let source = compile_source(address?, problems);
-            if source != AddressSource::Peer && trusted.is_empty() {
+            if source != AddressSource::Peer && trusted.is_empty() && !on_socket {
                 problems.add(
                     Code::Identity,
                     address?.span(),
@@ -129,14 +135,7 @@ fn compile_source(address: &Spanned<AddressFile>, problems: &mut Problems<'_>) -
             AddressWord::XForwardedFor => AddressSource::XForwardedFor,
             AddressWord::Forwarded => AddressSource::Forwarded,
             AddressWord::XRealIp => AddressSource::XRealIp,
-            AddressWord::ProxyProtocol => {
-                problems.add(
-                    Code::NotYet,
-                    address.span(),
-                    "`proxy-protocol` is not in this version: have the proxy set a header",
-                );
-                AddressSource::ProxyProtocol
-            }
+            AddressWord::ProxyProtocol => AddressSource::ProxyProtocol,
         },
         AddressFile::Header(table) => {
             if !is_header_name(&table.header) {

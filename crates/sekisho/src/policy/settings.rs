@@ -2,7 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use super::{answer::AnswerSettings, identity::IdentitySettings};
+use sekisho_core::Span;
+
+use super::{address::ListenAddress, answer::AnswerSettings, identity::IdentitySettings};
 use crate::store::memory::Overflow;
 
 /// Where to listen and how to store.
@@ -22,20 +24,22 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenSettings {
     /// The check API and forward-auth.
-    pub http: Option<SocketAddr>,
+    pub http: Option<ListenAddress>,
     /// Health, readiness and metrics.
-    pub admin: Option<SocketAddr>,
+    pub admin: Option<ListenAddress>,
     /// The gateway.
     pub gateway: Option<GatewaySettings>,
     /// Where forward-auth finds the original request.
     pub original: Original,
+    /// How long forward-auth holds an answer at most until a queue's slot; a request with a slot passes at once when absent.
+    pub hold: Option<Span>,
 }
 
 /// A gateway in front of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewaySettings {
     /// Where it listens.
-    pub at: SocketAddr,
+    pub at: ListenAddress,
     /// The server that it passes requests on to: a URL of `http` or `https`, whose parts the gateway itself reads.
     pub to: String,
 }
@@ -56,10 +60,11 @@ impl Default for ListenSettings {
     /// Without a `[listen]` at all: HTTP on the loopback address, port 8080.
     fn default() -> Self {
         Self {
-            http: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
+            http: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)).into()),
             admin: None,
             gateway: None,
             original: Original::Path,
+            hold: None,
         }
     }
 }

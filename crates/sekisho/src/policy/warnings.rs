@@ -1,9 +1,8 @@
 //! What a policy file may say, but probably does not mean.
 
-use std::net::SocketAddr;
-
 use super::{
     PolicySet,
+    address::ListenAddress,
     compile::Problems,
     file::{PolicyFile, Spanned},
     lint::Code,
@@ -53,8 +52,8 @@ pub(super) fn find(set: &PolicySet, file: &PolicyFile, problems: &mut Problems<'
 }
 
 fn open_address(text: &Spanned<String>, problems: &mut Problems<'_>) {
-    let address: Option<SocketAddr> = text.get_ref().parse().ok();
-    if address.is_some_and(|address| !address.ip().is_loopback()) {
+    let address: Option<ListenAddress> = text.get_ref().parse().ok();
+    if address.is_some_and(|address| !address.is_local()) {
         let message =
             "others than this machine can reach this door, and it asks nobody who they are";
         problems.add(Code::OpenAddress, text.span(), message);

@@ -103,18 +103,18 @@ fn every_kind_of_error_has_its_code_line_field_and_words() {
             "x-forwarded-for",
         ),
         (
-            "[identity]\naddress = \"proxy-protocol\"\ntrusted_proxies = [\"10.0.0.1\"]\n",
-            Code::NotYet,
+            "[identity]\naddress = \"proxy-protocol\"\n",
+            Code::Identity,
             2,
             "identity.address",
-            "not in this version",
+            "trusted_proxies",
         ),
         (
-            "[listen.auth]\nhold = \"2s\"\n",
-            Code::NotYet,
+            "[listen.auth]\nhold = \"2min 1s\"\n",
+            Code::Number,
             2,
             "listen.auth.hold",
-            "not in this version",
+            "1 ms to 60 s",
         ),
         ("[deny]\ncidr = [\"10.0.0.0/33\"]\n", Code::List, 2, "deny.cidr[0]", "10.0.0.0/8"),
     ];
@@ -338,4 +338,58 @@ fn hostile_files_get_an_error_and_never_a_panic() {
     ] {
         assert!(PolicySet::parse(text).is_err(), "{text:.40}");
     }
+}
+
+#[test]
+fn doors_on_unix_sockets_and_what_is_held() {
+    let api = policy("key = [\"principal\"]\non_missing_key = \"deny\"\nlimits = [\"1/s\"]");
+    let with = |listen: &str| format!("[listen]\n{listen}\n{api}");
+    let listen = PolicySet::parse(&with("http = \"unix:/run/a.sock\"\nauth.hold = \"1500ms\""));
+    let listen = listen.unwrap().settings().listen.clone();
+    assert_eq!(listen.http, Some("unix:/run/a.sock".parse().unwrap()));
+    assert_eq!(listen.hold, Some(sekisho::Span::from_nanos(1_500_000_000)));
+    for (text, field, code) in [
+        ("http = \"unix:a.sock\"", "listen.http", Code::Address),
+        ("http = \"unix:/a\"\nadmin = \"unix:/a\"", "listen.admin", Code::Address),
+        (
+            "admin = \"[::1]:1\"\ngateway = { at = \"[::1]:1\", to = \"http://a\" }",
+            "listen.gateway.at",
+            Code::Address,
+        ),
+        ("auth.hold = \"2\"", "listen.auth.hold", Code::Number),
+        ("auth.hold = \"0s\"", "listen.auth.hold", Code::Number),
+        ("auth.hold = \"999us\"", "listen.auth.hold", Code::Number),
+        ("auth.hold = \"61s\"", "listen.auth.hold", Code::Number),
+        ("auth.hold = \"month\"", "listen.auth.hold", Code::Number),
+        ("auth.hold = 2", "listen.auth.hold", Code::WrongType),
+    ] {
+        expect(&with(text), code, text.lines().count() + 1, field, "");
+    }
+    assert!(PolicySet::parse(&with("auth.hold = \"1ms\"")).is_ok());
+    assert!(PolicySet::parse(&with("auth.hold = \"60s\"")).is_ok());
+    // Port 0 is another port each time.
+    assert!(PolicySet::parse(&with("http = \"[::1]:0\"\nadmin = \"[::1]:0\"")).is_ok());
+}
+
+#[test]
+fn whom_a_unix_socket_gives_no_address_cannot_be_counted_by_it() {
+    let file = |identity: &str, lines: &str| {
+        format!("[listen]\nhttp = \"unix:/run/a.sock\"\n[identity]\n{identity}\n{}", policy(lines))
+    };
+    let by_address = "key = [\"ip\"]\nlimits = [\"1/s\"]";
+    expect(&file("", by_address), Code::Identity, 7, "policy[0].key", "unix socket");
+    let listed = "key = [\"path-pattern\"]\nmatch = { path = \"/\" }\nlimits = [\"1/s\"]\n\
+        deny = { cidr = [\"10.0.0.0/8\"] }";
+    expect(&file("", listed), Code::Identity, 10, "policy[0].deny.cidr[0]", "unix socket");
+    let named = "address = \"x-real-ip\"";
+    expect(&file(named, by_address), Code::OnMissingKey, 7, "policy[0].key", "on_missing_key");
+    let said = "key = [\"ip\"]\non_missing_key = \"skip\"\nlimits = [\"1/s\"]";
+    for identity in [named, "address = \"proxy-protocol\"", "auth.address = \"x-real-ip\""] {
+        let text = file(identity, said);
+        assert!(PolicySet::parse(&text).is_ok(), "{text}");
+    }
+    // The check API says itself who asks, so its own source does not matter.
+    assert!(
+        PolicySet::parse(&file("http.address = \"peer\"\naddress = \"x-real-ip\"", said)).is_ok()
+    );
 }

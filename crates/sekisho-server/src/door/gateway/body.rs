@@ -3,7 +3,6 @@
 use std::{
     error::Error,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -12,6 +11,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use tokio::time::timeout;
 
+use super::pool::Place;
 use crate::limits::{BODY_DISCARD_BYTES_MAX, Limits};
 
 /// What a body may fail with.
@@ -26,13 +26,13 @@ enum Inner {
     Own(Full<Bytes>),
     Upstream {
         body: Incoming,
-        /// Given back when the body ends: it counts the streams of a connection.
-        _place: Option<Arc<()>>,
+        /// Given back when the body ends.
+        _place: Place,
     },
 }
 
 impl Body {
-    pub(super) const fn upstream(body: Incoming, place: Option<Arc<()>>) -> Self {
+    pub(super) const fn upstream(body: Incoming, place: Place) -> Self {
         Self(Inner::Upstream { body, _place: place })
     }
 

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::poll_fn,
+    net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -17,9 +18,8 @@ use hyper::{
 };
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::conn::auto,
+    server::conn::auto::{self, UpgradeableConnection},
 };
-use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::{
@@ -31,8 +31,9 @@ use super::{
 };
 use crate::{
     door::{
-        listener::{Serve, Stage, Stay},
+        listener::{Serve, Stay},
         patience::{Patient, Progress},
+        socket::Stream,
     },
     limits::{HEADERS_MAX, Limits},
 };
@@ -84,7 +85,7 @@ where
     B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    async fn connection(self: Arc<Self>, stream: TcpStream, stay: Stay) {
+    async fn connection(self: Arc<Self>, stream: Stream, stay: Stay) {
         let (progress, opaque) = (Arc::new(Progress::default()), Arc::new(Opaque::default()));
         let framed = Framed::new(stream, Arc::clone(&opaque));
         let socket = TokioIo::new(Patient::new(framed, Arc::clone(&progress), self.limits));
@@ -94,20 +95,10 @@ where
                 _ => progress.begin(),
             }
             let running = Running::begin(&progress, &stay, &opaque);
-            answer(self.service.clone(), request, self.limits, (running, Peer(stay.peer)))
+            answer(self.service.clone(), request, self.limits, (running, stay.caller.client))
         });
-        let mut connection = pin!(self.server.serve_connection_with_upgrades(socket, service));
-        // How a connection ends is its peer's business: an error here is a peer that left, lied or was too slow.
-        tokio::select! {
-            biased;
-            _ended = connection.as_mut() => return,
-            () = stay.reached(Stage::Draining) => {}
-        }
-        connection.as_mut().graceful_shutdown();
-        tokio::select! {
-            _ended = connection => {}
-            () = stay.reached(Stage::Cut) => {}
-        }
+        let connection = pin!(self.server.serve_connection_with_upgrades(socket, service));
+        stay.drive(connection, UpgradeableConnection::graceful_shutdown).await;
     }
 }
 
@@ -115,7 +106,7 @@ async fn answer<S, B>(
     mut service: S,
     request: Request<Incoming>,
     limits: Limits,
-    (running, peer): (Arc<Running>, Peer),
+    (running, client): (Arc<Running>, Option<SocketAddr>),
 ) -> Result<Response<Held<B>>, Infallible>
 where
     S: Service<Request<Inbound>, Response = Response<B>, Error = Infallible>,
@@ -126,7 +117,9 @@ where
     let response = if let Some(refusal) = refusal {
         refusal.map(|body| Either::Own(Body::whole(body)))
     } else {
-        let _before = request.extensions_mut().insert(peer);
+        if let Some(client) = client {
+            let _before = request.extensions_mut().insert(Peer(client));
+        }
         let _before = request.extensions_mut().insert(Arc::clone(&running));
         poll_fn(|context| service.poll_ready(context)).await?;
         service.call(request).await?.map(Either::Service)

@@ -19,7 +19,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-pub(super) use self::line::{Line, refund_line};
+pub(super) use self::line::{bad_request_line, decision_line, refund_line};
 
 /// The most lines that wait to be written. A writer that falls behind further loses some.
 pub const LINES_MAX: usize = 8_192;
@@ -35,7 +35,9 @@ pub struct AccessLog {
 
 struct Shared {
     /// Held over a decision and its place in the queue, so that no other comes between.
-    queue: Mutex<Option<SyncSender<Vec<u8>>>>,
+    order: Mutex<()>,
+    /// Absent once the log is over.
+    queue: Option<SyncSender<Vec<u8>>>,
     lost: Arc<AtomicU64>,
     /// Hangs up once all is written.
     written: Mutex<Receiver<()>>,
@@ -61,8 +63,8 @@ impl AccessLog {
             write_all(writer, &lines, &counted);
             drop(writing);
         })?;
-        let (queue, written) = (Mutex::new(Some(queue)), Mutex::new(written));
-        Ok(Self { shared: Arc::new(Shared { queue, lost, written }) })
+        let (queue, written) = (Some(queue), Mutex::new(written));
+        Ok(Self { shared: Arc::new(Shared { order: Mutex::new(()), queue, lost, written }) })
     }
 
     /// Returns how many lines were lost: the queue was full, or the writer failed.
@@ -70,21 +72,24 @@ impl AccessLog {
         self.shared.lost.load(Relaxed)
     }
 
-    /// Does something that makes a line, and puts it behind the lines of all that was done before.
-    pub(super) fn write<T>(&self, act: impl FnOnce() -> (T, Vec<u8>)) -> T {
-        let queue = self.shared.queue.lock();
-        let (done, line) = act();
-        if queue.as_ref().is_none_or(|queue| queue.try_send(line).is_err()) {
+    /// Does something whose lines stand in the order in which it is done.
+    pub(super) fn in_order(&self, act: impl FnOnce()) {
+        let _held = self.shared.order.lock();
+        act();
+    }
+
+    /// Puts a line behind all others. In between what is done [in order](Self::in_order) it has no place of its own.
+    pub(super) fn put(&self, line: Vec<u8>) {
+        if self.shared.queue.as_ref().is_none_or(|queue| queue.try_send(line).is_err()) {
             let _before = self.shared.lost.fetch_add(1, Relaxed);
         }
-        done
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         // Without a queue the thread ends once it has written what is left.
-        drop(self.queue.get_mut().take());
+        drop(self.queue.take());
         let _hung_up = self.written.get_mut().recv_timeout(CLOSE_TIMEOUT);
     }
 }
@@ -135,8 +140,8 @@ mod tests {
     fn a_writer_that_is_stuck_loses_lines_and_holds_up_nobody() {
         let (go_on, told) = channel();
         let log = AccessLog::to(Box::new(Stuck(told))).unwrap();
-        for line in 0..LINES_MAX + 100 {
-            assert_eq!(log.write(|| (line, b"{}\n".to_vec())), line);
+        for _ in 0..LINES_MAX + 100 {
+            log.in_order(|| log.put(b"{}\n".to_vec()));
         }
         // One line may be in the writer's hands.
         assert!((99..=100).contains(&log.lost()), "{}", log.lost());

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt as _, combinators::UnsyncBoxBody};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
@@ -46,7 +46,8 @@ impl Flow {
 /// A body on its way.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    body: UnsyncBoxBody<Bytes, BoxError>,
+    /// Nothing for a request that has no body, which most have not.
+    body: Option<UnsyncBoxBody<Bytes, BoxError>>,
     flow: Arc<Flow>,
     patience: Duration,
     timer: Option<Pin<Box<Sleep>>>,
@@ -59,12 +60,12 @@ impl Outgoing {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let body = body.map_err(Into::into).boxed_unsync();
+        let body = (!body.is_end_stream()).then(|| body.map_err(Into::into).boxed_unsync());
         Self { body, flow: Arc::default(), patience, timer: None }
     }
 
     pub(super) fn empty() -> Self {
-        Self::new(Empty::new(), Duration::ZERO)
+        Self { body: None, flow: Arc::default(), patience: Duration::ZERO, timer: None }
     }
 
     pub(super) fn flow(&self) -> Arc<Flow> {
@@ -89,7 +90,8 @@ impl Body for Outgoing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let polled = Pin::new(body).poll_frame(context);
         self.flow.waiting.store(polled.is_pending(), Relaxed);
         if polled.is_pending() {
             return self.poll_patience(context).map(|error| Some(Err(error)));
@@ -100,10 +102,10 @@ impl Body for Outgoing {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }

@@ -17,6 +17,7 @@ use hyper::{
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
+use super::super::deadline::Deadline;
 use super::{
     connect::{ConnectError, Connector, Opened, Wanted},
     outgoing::Outgoing,
@@ -45,7 +46,7 @@ struct Idle {
 }
 
 struct Resting {
-    sender: http1::SendRequest<Outgoing>,
+    one: One,
     /// Whether it has been resting since the last look.
     seen: bool,
 }
@@ -56,6 +57,13 @@ struct Many {
     place: Arc<()>,
 }
 
+/// A connection of HTTP/1.1, and its timer, which is not made anew for each request.
+#[derive(Debug)]
+struct One {
+    sender: http1::SendRequest<Outgoing>,
+    answering: Deadline,
+}
+
 /// A connection that one request may use.
 pub(super) struct Leased {
     sender: Sender,
@@ -64,12 +72,32 @@ pub(super) struct Leased {
 }
 
 enum Sender {
-    One(http1::SendRequest<Outgoing>),
-    Many(http2::SendRequest<Outgoing>, Arc<()>),
+    One(One),
+    Many(http2::SendRequest<Outgoing>, Arc<()>, Deadline),
 }
 
-/// An answer, and the stream's place when it came over a shared connection.
-pub(super) type Answered = (Response<Incoming>, Option<Arc<()>>);
+/// What is done over one kind of connection or the other.
+enum Either<A, B> {
+    One(A),
+    Many(B),
+}
+
+/// What an answer holds until its body has ended: its stream of a shared connection, or the whole connection.
+#[derive(Debug)]
+pub(super) struct Place {
+    _connection: Option<Returning>,
+    _stream: Option<Arc<()>>,
+}
+
+/// A connection that goes back to its pool.
+#[derive(Debug)]
+pub(super) struct Returning {
+    one: Option<One>,
+    pool: Weak<Pool>,
+}
+
+/// An answer, and what it holds.
+pub(super) type Answered = (Response<Incoming>, Place);
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,12 +134,14 @@ impl Pool {
     /// Returns a new connection.
     pub(super) async fn open(&self, wanted: Wanted) -> Result<Leased, ConnectError> {
         let sender = match self.connector.open(wanted).await? {
-            Opened::One(sender) => Sender::One(sender),
+            Opened::One(sender) => {
+                Sender::One(One { sender, answering: Deadline::after(self.idle_timeout) })
+            }
             Opened::Many(sender) => {
                 let place = Arc::new(());
                 let stream = Arc::clone(&place);
                 self.shared.lock().push(Many { sender: sender.clone(), place });
-                Sender::Many(sender, stream)
+                Sender::Many(sender, stream, Deadline::after(self.idle_timeout))
             }
         };
         Ok(Leased { sender, reused: false })
@@ -129,8 +159,8 @@ impl Pool {
     fn resting(&self) -> Option<Sender> {
         let senders = &mut self.idle.lock().senders;
         while let Some(resting) = senders.pop() {
-            if resting.sender.is_ready() {
-                return Some(Sender::One(resting.sender));
+            if resting.one.sender.is_ready() {
+                return Some(Sender::One(resting.one));
             }
         }
         None
@@ -141,16 +171,17 @@ impl Pool {
         shared.retain(|many| !many.sender.is_closed());
         // The reference that is held here is none of a stream's.
         let free = shared.iter().find(|many| Arc::strong_count(&many.place) <= STREAMS_MAX)?;
-        Some(Sender::Many(free.sender.clone(), Arc::clone(&free.place)))
+        let answering = Deadline::after(self.idle_timeout);
+        Some(Sender::Many(free.sender.clone(), Arc::clone(&free.place), answering))
     }
 
     /// Keeps a connection, and sees to it that it does not rest for ever.
-    fn keep(self: &Arc<Self>, sender: http1::SendRequest<Outgoing>) {
+    fn keep(self: &Arc<Self>, one: One) {
         let mut idle = self.idle.lock();
         if idle.senders.len() >= IDLE_MAX {
             return;
         }
-        idle.senders.push(Resting { sender, seen: false });
+        idle.senders.push(Resting { one, seen: false });
         if !std::mem::replace(&mut idle.tended, true) {
             let _tending = tokio::spawn(tend(Arc::downgrade(self), self.idle_timeout));
         }
@@ -163,7 +194,7 @@ async fn tend(pool: Weak<Pool>, turn: Duration) {
         sleep(turn).await;
         let Some(pool) = pool.upgrade() else { return };
         let mut idle = pool.idle.lock();
-        idle.senders.retain(|resting| !resting.seen && !resting.sender.is_closed());
+        idle.senders.retain(|resting| !resting.seen && !resting.one.sender.is_closed());
         idle.senders.iter_mut().for_each(|resting| resting.seen = true);
         if idle.senders.is_empty() {
             idle.tended = false;
@@ -177,31 +208,66 @@ impl Leased {
         matches!(self.sender, Sender::Many(..))
     }
 
+    /// Returns the timer of the answer that is waited for.
+    pub(super) const fn answering(&mut self) -> &mut Deadline {
+        match &mut self.sender {
+            Sender::One(one) => &mut one.answering,
+            Sender::Many(_, _, answering) => answering,
+        }
+    }
+
     /// Sends a request. The error brings it back when the upstream has seen nothing of it.
-    pub(super) async fn send(
-        self,
+    pub(super) fn send(
+        &mut self,
         request: Request<Outgoing>,
-        pool: &Arc<Pool>,
-    ) -> Result<Answered, TrySendError<Request<Outgoing>>> {
-        match self.sender {
-            Sender::One(mut sender) => {
-                let response = sender.try_send_request(request).await?;
-                let pool = Arc::downgrade(pool);
-                let _returning = tokio::spawn(async move {
-                    // Ready again once the answer has been read and the request sent, both to the end.
-                    if sender.ready().await.is_err() {
-                        return;
-                    }
-                    if let Some(pool) = pool.upgrade() {
-                        pool.keep(sender);
-                    }
-                });
-                Ok((response, None))
-            }
-            Sender::Many(mut sender, place) => {
-                let response = sender.try_send_request(request).await?;
-                Ok((response, Some(place)))
+    ) -> impl Future<Output = Result<Response<Incoming>, TrySendError<Request<Outgoing>>>> + use<>
+    {
+        let sending = match &mut self.sender {
+            Sender::One(one) => Either::One(one.sender.try_send_request(request)),
+            Sender::Many(sender, ..) => Either::Many(sender.try_send_request(request)),
+        };
+        async move {
+            match sending {
+                Either::One(sending) => sending.await,
+                Either::Many(sending) => sending.await,
             }
         }
+    }
+
+    /// Returns what the answer to the request holds.
+    pub(super) fn into_place(self, pool: &Arc<Pool>) -> Place {
+        match self.sender {
+            Sender::One(one) => {
+                let returning = Returning { one: Some(one), pool: Arc::downgrade(pool) };
+                Place { _connection: Some(returning), _stream: None }
+            }
+            Sender::Many(_, stream, _) => Place { _connection: None, _stream: Some(stream) },
+        }
+    }
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        let Some(mut one) = self.one.take() else { return };
+        if one.sender.is_closed() {
+            return;
+        }
+        if one.sender.is_ready() {
+            if let Some(pool) = self.pool.upgrade() {
+                pool.keep(one);
+            }
+            return;
+        }
+        // The request has not been sent to its end, or what is left of the answer is thrown away.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let pool = Weak::clone(&self.pool);
+        let _returning = runtime.spawn(async move {
+            if one.sender.ready().await.is_err() {
+                return;
+            }
+            if let Some(pool) = pool.upgrade() {
+                pool.keep(one);
+            }
+        });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    future::poll_fn,
     net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
@@ -20,7 +21,6 @@ use hyper::{
     body::{Body as _, Incoming},
     upgrade::OnUpgrade,
 };
-use tokio::time::timeout;
 use tower_service::Service;
 
 use super::{
@@ -198,22 +198,29 @@ impl Shared {
 
     async fn attempt(
         &self,
-        leased: Leased,
+        mut leased: Leased,
         head: Head,
         body: Outgoing,
     ) -> Result<Answered, Broken> {
         let flow = body.flow();
         let request = self.request(head, body, leased.is_http2())?;
-        let mut sending = pin!(leased.send(request, &self.pool));
-        loop {
+        let mut sending = pin!(leased.send(request));
+        let response = loop {
             let before = flow.moved();
-            match timeout(self.options.answer_timeout, sending.as_mut()).await {
-                Ok(sent) => return sent.map_err(|error| Broken::of(error, &flow)),
+            let answering = leased.answering();
+            answering.restart(self.options.answer_timeout);
+            let sent = poll_fn(|context| match sending.as_mut().poll(context) {
+                Poll::Ready(sent) => Poll::Ready(Some(sent)),
+                Poll::Pending => answering.poll(context).map(|()| None),
+            });
+            match sent.await {
+                Some(sent) => break sent.map_err(|error| Broken::of(error, &flow))?,
                 // A body that moves, or whose sender pauses, has a time of its own.
-                Err(_elapsed) if flow.moved() != before || flow.waits_for_client() => {}
-                Err(_elapsed) => return Err(Failure::Late.into()),
+                None if flow.moved() != before || flow.waits_for_client() => {}
+                None => return Err(Failure::Late.into()),
             }
-        }
+        };
+        Ok((response, leased.into_place(&self.pool)))
     }
 
     /// Puts a request into the form that the connection speaks.

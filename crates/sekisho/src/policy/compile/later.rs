@@ -7,10 +7,9 @@ use crate::policy::{
 };
 
 /// The names of fields that no table has in this version.
-pub(crate) const NAMES: [&str; 19] = [
+pub(crate) const NAMES: [&str; 18] = [
     "grpc",
     "resp",
-    "hold",
     "url",
     "timeout",
     "prefix",
@@ -35,9 +34,6 @@ type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
 pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
     if let Some(listen) = &file.listen {
         refuse_all(&[("grpc", &listen.grpc), ("resp", &listen.resp)], problems);
-        if let Some(auth) = &listen.auth {
-            refuse_all(&[("hold", &auth.hold)], problems);
-        }
     }
     let store = &file.store;
     refuse_all(

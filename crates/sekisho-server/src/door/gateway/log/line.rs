@@ -1,22 +1,25 @@
 //! What a line of the access log says.
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
-use sekisho::{Decision, Part, Request, Timestamp};
-use sekisho_http::{Answer, Profile};
+use sekisho::{Part, Timestamp};
+use sekisho_http::layer::{Decided, Refunded, RefusedWith, Unasked};
 use serde::Serialize;
 
-/// A decision. Keys are encoded as they are counted: parts that are secrets are digests in them.
+/// A request, and what was said of it. Keys are encoded as they are counted: parts that are secrets are digests in them.
 #[derive(Debug, Serialize)]
-pub(in crate::door::gateway) struct Line<'a> {
+struct Line<'a> {
     /// Seconds since the epoch, with all nine places.
     t: String,
     decision_ns: u64,
     client: Option<IpAddr>,
     method: &'a str,
-    path: String,
+    path: Cow<'a, str>,
     /// The refusal's; nothing for what passes, since it is written before it is answered.
     status: Option<u16>,
+    /// The refusal's, for those who speak gRPC: its `status` is 200.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc_status: Option<u16>,
     policies: Vec<PolicyLine<'a>>,
     outcome: &'static str,
 }
@@ -25,7 +28,10 @@ pub(in crate::door::gateway) struct Line<'a> {
 #[derive(Debug, Serialize)]
 struct PolicyLine<'a> {
     policy: &'a str,
-    limit: &'a str,
+    /// As people write it.
+    limit: String,
+    /// Its name in `RateLimit` and `RateLimit-Policy`.
+    limit_id: &'a str,
     key: &'a str,
     plan: Option<&'a str>,
     cost: u64,
@@ -48,49 +54,59 @@ struct Refund<'a> {
     policies: Vec<PolicyLine<'a>>,
 }
 
-impl<'a> Line<'a> {
-    pub(in crate::door::gateway) fn new(
-        request: &Request<'a>,
-        decision: &'a Decision,
-        at: Timestamp,
-    ) -> Self {
-        let refused = !decision.is_allowed();
-        Self {
-            t: seconds(at),
-            decision_ns: at.as_nanos(),
-            client: request.client,
-            method: request.method,
-            path: request.path.to_string(),
-            status: refused.then(|| Answer::of(decision, Profile::Standard).status.as_u16()),
-            policies: policies(decision),
-            outcome: decision.ruling.as_str(),
-        }
-    }
+/// Returns the line of a decision.
+pub(in crate::door::gateway) fn decision_line(decided: &Decided<'_>) -> Vec<u8> {
+    let (status, grpc_status) = statuses(decided.refused_with);
+    json(&Line {
+        t: seconds(decided.at),
+        decision_ns: decided.at.as_nanos(),
+        client: decided.request.client,
+        method: decided.request.method,
+        path: decided.request.path.to_string().into(),
+        status,
+        grpc_status,
+        policies: decided.decision.parts.iter().map(policy).collect(),
+        outcome: decided.decision.ruling.as_str(),
+    })
+}
 
-    pub(in crate::door::gateway) fn to_json(&self) -> Vec<u8> {
-        json(self)
-    }
+/// Returns the line of a request that no policy could be asked about. Its path is as it was sent, since it has no other form.
+pub(in crate::door::gateway) fn bad_request_line(unasked: &Unasked<'_>) -> Vec<u8> {
+    let (status, grpc_status) = statuses(Some(unasked.refused_with));
+    json(&Line {
+        t: seconds(unasked.at),
+        decision_ns: unasked.at.as_nanos(),
+        client: unasked.client,
+        method: unasked.parts.method.as_str(),
+        path: unasked.target.path().into(),
+        status,
+        grpc_status,
+        policies: Vec::new(),
+        outcome: "bad-request",
+    })
 }
 
 /// Returns the line that says that a decision was taken back.
-pub(in crate::door::gateway) fn refund_line(decision: &Decision, at: Timestamp) -> Vec<u8> {
+pub(in crate::door::gateway) fn refund_line(refunded: &Refunded<'_>) -> Vec<u8> {
     let refund = Refund {
-        t: seconds(at),
-        decision_ns: at.as_nanos(),
-        at_ns: decision.at.as_nanos(),
-        policies: policies(decision),
+        t: seconds(refunded.at),
+        decision_ns: refunded.at.as_nanos(),
+        at_ns: refunded.decision.at.as_nanos(),
+        policies: refunded.parts.iter().copied().map(policy).collect(),
     };
     json(&RefundLine { refund })
 }
 
-fn policies(decision: &Decision) -> Vec<PolicyLine<'_>> {
-    decision.parts.iter().map(policy).collect()
+fn statuses(refused_with: Option<RefusedWith>) -> (Option<u16>, Option<u16>) {
+    let status = refused_with.map(|refused| refused.status.as_u16());
+    (status, refused_with.and_then(|refused| refused.grpc_status))
 }
 
 fn policy(part: &Part) -> PolicyLine<'_> {
     PolicyLine {
         policy: &part.policy,
-        limit: part.scope.limit(),
+        limit: part.limit.to_string(),
+        limit_id: &part.name,
         key: part.key.as_str(),
         plan: part.plan.as_deref(),
         cost: part.cost,

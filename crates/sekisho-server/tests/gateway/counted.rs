@@ -1,0 +1,65 @@
+//! What the metrics say of a gateway.
+
+use std::sync::Arc;
+
+use sekisho::{Clock, FakeClock, Limiter, PolicySet, Timestamp};
+use sekisho_server::{ServeGateway, ServeOptions, Server};
+use tokio::sync::oneshot;
+
+use super::harness::{Client, Setup, get, ok};
+
+const FILE: &str = r#"
+    [[policy]]
+    name = "api"
+    match = { path = "/v1/**" }
+    key = ["ip"]
+    limits = ["2/h"]
+
+    [[policy]]
+    name = "staff"
+    match = { path = "/staff" }
+    key = [{ header = "x-key" }]
+    on_missing_key = "deny"
+    limits = ["1/h"]
+"#;
+
+#[tokio::test]
+async fn decisions_and_answers_are_counted_at_the_gateways_own_door() {
+    let clock: Arc<dyn Clock> = Arc::new(FakeClock::at(Timestamp::from_secs(1_700_000_000)));
+    let limiter = Limiter::with_clock(PolicySet::parse(FILE).unwrap(), clock);
+    let mut options = ServeOptions::new(Arc::new(limiter));
+    options.admin = Some(([127, 0, 0, 1], 0).into());
+    let Setup { proxy, gateway: listen, .. } = Setup::to(ok().await);
+    options.gateway = Some(ServeGateway { listen, proxy, log: None });
+    let server = Server::bind(options).await.unwrap();
+    let [gateway, admin] = [server.gateway_address(), server.admin_address()]
+        .map(|address| address.unwrap().tcp().unwrap());
+    let (_stop, stopped) = oneshot::channel::<()>();
+    let _running = tokio::spawn(async {
+        Box::pin(server.run(async { drop(stopped.await) })).await;
+    });
+    let mut client = Client::connect(gateway).await;
+    for status in [200, 200, 429, 429, 429] {
+        assert_eq!(client.get("/v1/x").await.status, status);
+    }
+    assert_eq!(client.get("/elsewhere").await.status, 200);
+    assert_eq!(client.get("/staff").await.status, 401);
+    assert_eq!(client.get("/%zz").await.status, 400);
+    let grpc = format!("{}content-type: application/grpc\r\n", get("/v1/Call"));
+    assert_eq!(client.ask(&grpc).await.header("grpc-status"), Some("8"));
+
+    let page = Client::connect(admin).await.get("/metrics").await.body;
+    for line in [
+        r#"sekisho_decisions_total{policy="api",outcome="allow",door="gateway"} 2"#,
+        r#"sekisho_decisions_total{policy="api",outcome="deny",door="gateway"} 4"#,
+        r#"sekisho_decisions_total{policy="staff",outcome="missing-key",door="gateway"} 1"#,
+        r#"sekisho_decisions_total{policy="(none)",outcome="allow",door="gateway"} 1"#,
+        r#"sekisho_decisions_total{policy="api",outcome="allow",door="auth"} 0"#,
+        r#"sekisho_http_requests_total{door="gateway",status_class="2xx"} 4"#,
+        r#"sekisho_http_requests_total{door="gateway",status_class="4xx"} 5"#,
+        r#"sekisho_http_requests_total{door="other",status_class="4xx"} 0"#,
+        "sekisho_decision_seconds_count 8",
+    ] {
+        assert!(page.lines().any(|other| other == line), "no `{line}` in\n{page}");
+    }
+}
