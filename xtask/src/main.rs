@@ -11,6 +11,7 @@ mod cases;
 mod codegen;
 mod features;
 mod rust;
+mod sabotage;
 mod task;
 mod tidy;
 mod workspace;
@@ -58,6 +59,7 @@ fn run(task: &Task, workspace: &Workspace) -> anyhow::Result<()> {
         Task::Features => features::run(workspace),
         Task::Ci { args } => workspace.run("bash", &with_first("test", args)),
         Task::Bench { name, args } => bench::run(workspace, name, args),
+        Task::Sabotage { name } => sabotage::run(workspace, name.as_deref()),
     }
 }
 

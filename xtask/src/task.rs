@@ -1,9 +1,9 @@
 //! The words of the command line, as tasks.
 //!
-//! Several checks may stand in one call (`cargo xtask tidy arrows`). `ci` and `bench` pass the
-//! words after them on, so they come last.
+//! Several checks may stand in one call (`cargo xtask tidy arrows`). `ci`, `bench` and `sabotage` take
+//! the words after them, so they come last.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// What `cargo xtask help` prints.
 pub(crate) const HELP: &str = "\
@@ -16,6 +16,7 @@ Usage: cargo xtask <task>...
   features           check each crate with no, the default and all features
   ci [args]          exactly ./test
   bench NAME [args]  run one benchmark
+  sabotage [NAME]    make each fault of xtask/sabotage.toml in a copy, and see which tests notice it
 
 The checks may be combined: cargo xtask tidy arrows cases codegen --check
 ";
@@ -31,6 +32,7 @@ pub(crate) enum Task {
     Features,
     Ci { args: Vec<String> },
     Bench { name: String, args: Vec<String> },
+    Sabotage { name: Option<String> },
 }
 
 impl Task {
@@ -45,6 +47,7 @@ impl Task {
             Self::Features => "features",
             Self::Ci { .. } => "ci",
             Self::Bench { .. } => "bench",
+            Self::Sabotage { .. } => "sabotage",
         }
     }
 }
@@ -73,6 +76,11 @@ pub(crate) fn parse(words: &[String]) -> Result<Vec<Task>> {
             "bench" => {
                 let (name, args) = rest.split_first().context("`bench` needs a name")?;
                 tasks.push(Task::Bench { name: name.clone(), args: args.to_vec() });
+                rest = &[];
+            }
+            "sabotage" => {
+                ensure!(rest.len() <= 1, "`sabotage` takes one name or none");
+                tasks.push(Task::Sabotage { name: rest.first().cloned() });
                 rest = &[];
             }
             other => bail!("no task `{other}`; see `cargo xtask help`"),
@@ -106,6 +114,14 @@ mod tests {
         let found = tasks("bench keyed --quick").unwrap();
         let wanted = Task::Bench { name: "keyed".to_owned(), args: vec!["--quick".to_owned()] };
         assert_eq!(found, vec![wanted]);
+    }
+
+    #[test]
+    fn sabotage_takes_one_name_or_none() {
+        let named = |name: Option<&str>| vec![Task::Sabotage { name: name.map(str::to_owned) }];
+        assert_eq!(tasks("sabotage").unwrap(), named(None));
+        assert_eq!(tasks("sabotage tidy").unwrap(), named(Some("tidy")));
+        assert!(tasks("sabotage one two").is_err());
     }
 
     #[test]

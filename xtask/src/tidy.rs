@@ -3,7 +3,7 @@
 mod core;
 mod imports;
 mod rules;
-mod walk;
+pub(crate) mod walk;
 
 use std::fmt;
 

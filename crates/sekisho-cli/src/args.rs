@@ -34,11 +34,13 @@ pub(crate) enum Command {
     Lint(Lint),
     /// Show which policies match a request, under which key, and what it is charged. Nothing is counted.
     Explain(Explain),
-    /// Run a trace of requests through limits, and print one JSON object a request.
+    /// Show what limits let through: named experiments, experiments of your own, or a trace of requests.
     ///
-    /// A trace line is `seconds[,key[,cost]]`; empty lines and lines that begin with `#` are skipped.
+    /// `sekisho simulate` lists the named experiments, and `sekisho simulate boundary` runs one. `--limit` with `--trace` answers
+    /// each request of a trace with one JSON object; a trace line is `seconds[,key[,cost]]`, and empty lines and lines that begin
+    /// with `#` are skipped. `--limit` with `--arrivals`, or `--scenario`, is an experiment of your own.
     Simulate(Simulate),
-    /// Show the most that a limit lets through in a stretch of time.
+    /// Show the most that a limit lets through in a stretch of time, and try it.
     Bound(Bound),
     /// Print the JSON Schema of the policy file.
     Schema(Schema),
@@ -126,16 +128,128 @@ pub(crate) struct Explain {
 }
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("requests").args(["trace", "arrivals"]).multiple(true))]
 pub(crate) struct Simulate {
-    /// A limit, like `7/60s burst 7 token-bucket`; given more than once, they are decided together.
-    #[arg(long = "limit", value_name = "LIMIT", required = true, value_parser = limit)]
-    pub(crate) limits: Vec<Limit>,
+    /// A named experiment, like `boundary`. With nothing at all, they are listed.
+    #[arg(value_name = "EXPERIMENT", conflicts_with_all = ["all", "scenario", "limits"])]
+    pub(crate) name: Option<String>,
+    /// Run all named experiments.
+    #[arg(long, conflicts_with_all = ["scenario", "limits"])]
+    pub(crate) all: bool,
+    /// An experiment of your own: a TOML file, or `-` for the standard input.
+    #[arg(long, value_name = "FILE|-", conflicts_with = "limits")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// A limit, like `7/60s burst 7 token-bucket`, or several that are decided together, like `10/s + 100/min`. Given more than
+    /// once: they are decided together for a trace alone, and compared in an experiment, a row each.
+    #[arg(long = "limit", value_name = "LIMIT", value_parser = limits, requires = "requests")]
+    pub(crate) limits: Vec<Limits>,
     /// The trace: a file, or `-` for the standard input.
-    #[arg(long, value_name = "FILE|-")]
-    pub(crate) trace: PathBuf,
-    /// How to print: one JSON object a request.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) output: Lines,
+    #[arg(long, value_name = "FILE|-", requires = "limits")]
+    pub(crate) trace: Option<PathBuf>,
+    /// How to print. By default one JSON object a request for a trace alone, and a table for all else; with `jsonl` that is one
+    /// object a row. `svg` needs `--out`.
+    #[arg(long, value_enum)]
+    pub(crate) output: Option<Form>,
+    /// Draw charts below each table; on a terminal that is done without asking.
+    #[arg(long)]
+    pub(crate) charts: bool,
+    /// Where to write: a file instead of the standard output, or with `svg` a directory that gets one file a chart.
+    #[arg(long, value_name = "FILE|DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+/// An experiment of a user's own, on the command line. A scenario file has the same fields.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Experiments of your own, with --limit")]
+pub(crate) struct Own {
+    /// When requests come: `even RATE`, `poisson RATE`, `bursts N every TIME`, `on-off RATE on TIME off TIME` or `ramp RATE to
+    /// RATE`, and then `for TIME`, and if need be `from TIME` and `cost N`: `even 2/s for 2min`. May be repeated.
+    #[arg(long, value_name = "PATTERN", requires = "limits")]
+    pub(crate) arrivals: Vec<String>,
+    /// How many keys the requests come from; 1 when absent.
+    #[arg(long, value_name = "N", requires = "limits", allow_negative_numbers = true)]
+    pub(crate) keys: Option<i64>,
+    /// How unlike the keys are: the k-th is asked for 1/k^S as often as the first. All alike when absent.
+    #[arg(long, value_name = "S", requires = "limits", allow_negative_numbers = true)]
+    pub(crate) zipf: Option<f64>,
+    /// How many servers decide; as many as there are shares, or 1, when absent.
+    #[arg(long, value_name = "N", requires = "limits", allow_negative_numbers = true)]
+    pub(crate) servers: Option<i64>,
+    /// The share of the requests that each server gets, like `80,20`.
+    #[arg(
+        long,
+        value_name = "N,…",
+        requires = "limits",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    pub(crate) shares: Option<Vec<i64>>,
+    /// Where several servers count: `shared` (in one place), `split` (each its part of the limit) or `alone` (each the whole limit).
+    #[arg(long, value_name = "shared|split|alone", requires = "limits")]
+    pub(crate) counting: Option<String>,
+    /// How far each server's clock is ahead, like `0,200ms` or `0,-1s`.
+    #[arg(
+        long,
+        value_name = "TIME,…",
+        requires = "limits",
+        value_delimiter = ',',
+        allow_hyphen_values = true
+    )]
+    pub(crate) ahead: Option<Vec<String>>,
+    /// When refused clients come back: `never`, `obey` (after `Retry-After`), or after a time of their own, like `500ms`.
+    #[arg(long, value_name = "never|obey|TIME", requires = "limits")]
+    pub(crate) retry: Option<String>,
+    /// The most that a client waits longer, at random.
+    #[arg(long, value_name = "TIME", requires = "limits")]
+    pub(crate) jitter: Option<String>,
+    /// How often a client comes at most; 10 when absent.
+    #[arg(long, value_name = "N", requires = "limits", allow_negative_numbers = true)]
+    pub(crate) tries: Option<i64>,
+    /// The stretch of time in which the most is looked for; the longest period of the limits when absent.
+    #[arg(long, value_name = "TIME", requires = "limits")]
+    pub(crate) window: Option<String>,
+    /// What all chance is drawn from; 1 when absent. The same seed gives the same output on every machine.
+    #[arg(long, value_name = "N", requires = "limits", allow_negative_numbers = true)]
+    pub(crate) seed: Option<i64>,
+}
+
+impl Own {
+    /// Returns whether anything is given: a trace alone is answered request by request.
+    pub(crate) fn is_given(&self) -> bool {
+        let Self { arrivals, keys, zipf, servers, shares, counting, .. } = self;
+        let Self { ahead, retry, jitter, tries, window, seed, .. } = self;
+        let numbers = [keys, servers, tries, seed].iter().any(|number| number.is_some());
+        let words = [counting, retry, jitter, window].iter().any(|word| word.is_some());
+        !arrivals.is_empty()
+            || numbers
+            || words
+            || zipf.is_some()
+            || shares.is_some()
+            || ahead.is_some()
+    }
+}
+
+/// Limits that are decided together.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits(pub(crate) Vec<Limit>);
+
+/// How an experiment is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// For people.
+    Table,
+    /// One JSON object; with `--all` an array of them.
+    Json,
+    /// One JSON object a line.
+    Jsonl,
+    /// One row a line, with a heading.
+    Csv,
+    /// One picture a chart, as files.
+    Svg,
+    /// One page that needs nothing else.
+    Html,
 }
 
 #[derive(Debug, Args)]
@@ -146,6 +260,9 @@ pub(crate) struct Bound {
     /// The stretch of time, like `60s`; the limit's own period when absent. May be repeated.
     #[arg(long = "within", value_name = "TIME", value_parser = stretch)]
     pub(crate) stretches: Vec<sekisho::Span>,
+    /// Print arrivals that reach the bound, as a trace for `sekisho simulate --limit LIMIT --trace -`.
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) pattern: bool,
     /// How to print.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) output: TextOrJson,
@@ -174,14 +291,6 @@ pub(crate) enum TextOrJson {
     Json,
 }
 
-/// How the answers to a trace are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Lines {
-    /// One JSON object a line.
-    #[default]
-    Jsonl,
-}
-
 fn limit(text: &str) -> Result<Limit, String> {
     let limit: Limit = text.parse().map_err(|error: sekisho::LimitError| error.to_string())?;
     if let Some(sekisho::Period::Calendar(_, zone)) =
@@ -191,6 +300,11 @@ fn limit(text: &str) -> Result<Limit, String> {
         return Err(format!("there is no time zone `{}`", zone.as_str()));
     }
     Ok(limit)
+}
+
+/// Reads limits that are decided together.
+fn limits(text: &str) -> Result<Limits, String> {
+    text.split(" + ").map(limit).collect::<Result<_, _>>().map(Limits)
 }
 
 /// Reads what requests count under, and returns the part of a key that says so in a policy file.

@@ -13,6 +13,8 @@ impl Timestamp {
     pub const EPOCH: Self = Self(0);
     /// The end of time.
     pub const MAX: Self = Self(TIMESTAMP_NS_MAX);
+    /// After the end of time: when nothing ever happens.
+    pub const NEVER: Self = Self(u64::MAX);
 
     /// Returns the instant `ns` nanoseconds after the epoch, stopping at [`Timestamp::MAX`].
     pub const fn from_nanos(ns: u64) -> Self {

@@ -1,57 +1,72 @@
 //! What got through: totals, and the most in any stretch.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
-use sekisho::{Limit, Outcome, Span, StoreError, Timestamp};
+use sekisho::{Outcome, Span, Timestamp};
 
-use crate::{simulate::Simulation, trace::Arrival};
+use crate::world::Event;
 
 /// What a limit let through of a pattern.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
     /// Units that were admitted.
     pub passed: u64,
-    /// Units that were not.
+    /// Units that were not. A request that comes back counts each time.
     pub denied: u64,
-    /// The most units that were admitted in any half-open stretch of the window's length.
+    /// The most units of one key that were admitted in any half-open stretch of the window's length.
     pub most_in_window: u64,
-    /// The longest wait for a slot.
+    /// The longest time from a request's first arrival to its start, of those that were admitted: in a queue, or for coming
+    /// back.
     pub longest_wait: Span,
-    /// When each admitted request starts: its arrival and its delay.
-    pub starts: Vec<Timestamp>,
 }
 
-/// Runs a pattern through one limit.
-///
-/// ```
-/// use sekisho::Span;
-/// use sekisho_replay::{arrivals, measure::measure};
-///
-/// let measured = measure("60/min fixed-window".parse()?, &arrivals::boundary(), Span::from_secs(60))?;
-/// assert_eq!((measured.passed, measured.most_in_window), (120, 120));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// What the store says.
-pub fn measure(limit: Limit, arrivals: &[Arrival], window: Span) -> Result<Measured, StoreError> {
-    let simulation = Simulation::new(vec![limit]);
-    let (mut measured, mut recent, mut in_window) = (Measured::default(), VecDeque::new(), 0);
-    for arrival in arrivals {
-        let joint = simulation.decide(arrival)?.joint();
-        if joint.outcome != Outcome::Allow {
-            measured.denied += arrival.cost;
-            continue;
-        }
-        measured.passed += arrival.cost;
-        measured.longest_wait = measured.longest_wait.max(joint.delay);
-        measured.starts.push(arrival.at.plus(joint.delay));
-        recent.push_back((arrival.at, arrival.cost));
-        in_window += arrival.cost;
-        while let Some((_, cost)) = recent.pop_front_if(|(at, _)| arrival.at.since(*at) >= window) {
-            in_window -= cost;
-        }
-        measured.most_in_window = measured.most_in_window.max(in_window);
+/// Counts while a run goes on. Requests come in the order of their times.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    window: Span,
+    measured: Measured,
+    // What each key was admitted in the last window: when and how much, and the sum. Looked up, never walked through.
+    recent: HashMap<u32, (VecDeque<(Timestamp, u64)>, u64)>,
+}
+
+impl Meter {
+    /// Returns one that looks at stretches of this length.
+    pub fn new(window: Span) -> Self {
+        Self { window, measured: Measured::default(), recent: HashMap::new() }
     }
-    Ok(measured)
+
+    /// Counts a request.
+    pub fn see(&mut self, event: &Event) {
+        let measured = &mut self.measured;
+        if event.outcome != Outcome::Allow {
+            measured.denied = measured.denied.saturating_add(event.cost);
+            return;
+        }
+        measured.passed = measured.passed.saturating_add(event.cost);
+        let wait = event.at.plus(event.delay).since(event.first_at);
+        measured.longest_wait = measured.longest_wait.max(wait);
+        let (recent, sum) = self.recent.entry(event.key).or_default();
+        recent.push_back((event.at, event.cost));
+        *sum = sum.saturating_add(event.cost);
+        while let Some((_, cost)) =
+            recent.pop_front_if(|(at, _)| event.at.since(*at) >= self.window)
+        {
+            *sum = sum.saturating_sub(cost);
+        }
+        measured.most_in_window = measured.most_in_window.max(*sum);
+    }
+
+    /// Returns how many units a key was admitted in the stretch that ends now, `now` included.
+    pub fn in_window(&mut self, key: u32, now: Timestamp) -> u64 {
+        let (recent, sum) = self.recent.entry(key).or_default();
+        while let Some((_, cost)) = recent.pop_front_if(|(at, _)| now.since(*at) >= self.window) {
+            *sum = sum.saturating_sub(cost);
+        }
+        *sum
+    }
+
+    /// Returns the counts.
+    pub const fn measured(&self) -> Measured {
+        self.measured
+    }
 }

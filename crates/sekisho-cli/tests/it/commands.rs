@@ -64,14 +64,14 @@ fn bound_prints_the_worst_case() {
     assert_eq!(
         (out.as_str(), code),
         (
-            "60/min burst 10 token-bucket\n  at most 69 in any 60s, 70 with both its ends\n  at most 3609 in any 3600s, 3610 with both its ends\n",
+            "60/min burst 10 token-bucket\n  at most 69 in any 60s, 70 with both its ends\n    confirmed: the simulator passes 70 of it\n  at most 3609 in any 3600s, 3610 with both its ends\n    confirmed: the simulator passes 3610 of it\n",
             0
         )
     );
     let (out, _, _) = sekisho(&["bound", "60/min sliding-log", "--output", "json"], "");
     assert_eq!(
         out,
-        "{\"closed\":120,\"half_open\":60,\"limit\":\"60/min sliding-log\",\"within_ns\":60000000000}\n"
+        "{\"closed\":120,\"found_closed\":120,\"found_half_open\":60,\"half_open\":60,\"limit\":\"60/min sliding-log\",\"within_ns\":60000000000}\n"
     );
 }
 

@@ -5,6 +5,7 @@ mod commands;
 mod files;
 mod proxying;
 mod serving;
+mod simulating;
 
 use std::{
     io::Write,

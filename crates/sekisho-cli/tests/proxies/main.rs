@@ -22,9 +22,11 @@ macro_rules! behind_each_proxy {
 
 mod client;
 mod decisions;
+mod limit_req;
 mod paths;
 mod program;
 mod site;
+mod sockets;
 mod spellings;
 mod spoofing;
 mod stack;

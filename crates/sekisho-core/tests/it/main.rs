@@ -3,8 +3,10 @@
 
 mod bounds;
 mod differential;
+mod parts;
 mod texts;
 mod vectors;
+mod worlds;
 
 use sekisho_core::{Call, Limit, Mode, State, Timestamp, Utc, Verdict};
 

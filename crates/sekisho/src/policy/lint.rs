@@ -62,7 +62,7 @@ codes! {
     List = "SK025", Error, "An entry of an allow or deny list that is no address block and no key.";
     Address = "SK026", Error, "An address to listen on that is none, or that two doors share.";
     Number = "SK027", Error, "A number that is out of its bounds.";
-    Identity = "SK028", Error, "An address source that nobody may be believed about, proxies asked for nothing, or an address that no client has.";
+    Identity = "SK028", Error, "An address source without anyone to believe, proxies asked for nothing, or addresses that no client has.";
     Answer = "SK029", Error, "A status, media type, detail or counted answer that cannot be.";
     UnverifiedHeader = "SK101", Warning, "A key is a header that any client can make up, and no limit by address holds the same requests.";
     CostAboveCapacity = "SK102", Warning, "A cost can exceed a limit's capacity: such a request never passes.";

@@ -355,7 +355,7 @@ impl Memory {
         (digests, unbounded): (&[u128], &[bool]),
         now: Timestamp,
     ) -> Result<usize, Blocked> {
-        let (mut made, mut bytes) = (Vec::new(), 0);
+        let (mut made, mut kept, mut bytes) = (Vec::new(), Vec::new(), 0);
         let mut blocked = None;
         for (index, charge) in ask.charges.iter().enumerate() {
             if unbounded[index] || !changes(charge.limit, charge.cost, ask.mode) {
@@ -363,7 +363,12 @@ impl Memory {
             }
             let digest = digests[index];
             bytes += growth(held.state(digest), charge.limit);
-            if held.entry(digest).is_some() || gives_back(ask.mode) {
+            if let Some(entry) = held.entry(digest) {
+                // The places that are made after this one push out what is stale, and this one is about to be charged.
+                kept.push((digest, std::mem::replace(&mut entry.fresh_at, Timestamp::NEVER)));
+                continue;
+            }
+            if gives_back(ask.mode) {
                 continue;
             }
             let shared = digest == self.shared(charge.scope);
@@ -379,6 +384,11 @@ impl Memory {
         let Some(blocked) = blocked else { return Ok(bytes) };
         for digest in made {
             drop(held.shard(digest).remove(&self.table, digest));
+        }
+        for (digest, fresh_at) in kept.into_iter().rev() {
+            if let Some(entry) = held.entry(digest) {
+                entry.fresh_at = fresh_at;
+            }
         }
         Err(blocked)
     }

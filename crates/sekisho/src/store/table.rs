@@ -128,7 +128,7 @@ impl Shard {
             let _before = of.entries.fetch_sub(1, Relaxed);
             return Err(NoRoom);
         }
-        let entry = Entry { digest, fresh_at: Timestamp::MAX, state: State::Fresh };
+        let entry = Entry { digest, fresh_at: Timestamp::NEVER, state: State::Fresh };
         self.table.insert_unique(hash(digest), entry, |entry| hash(entry.digest));
         Ok(())
     }
