@@ -57,10 +57,10 @@ pub(crate) struct Serve {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Where to listen, instead of the file's or the default address; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) listen: Option<std::net::SocketAddr>,
     /// Where health, readiness and metrics are served, instead of the file's address.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) admin: Option<std::net::SocketAddr>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Proxy {
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     pub(crate) to: Option<String>,
     /// Where it listens, instead of the file's address or 127.0.0.1:8000; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) listen: Option<std::net::SocketAddr>,
     /// The policy file.
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["limits", "by"])]
@@ -82,7 +82,7 @@ pub(crate) struct Proxy {
     #[arg(long, value_name = "ip|header:NAME", default_value = "ip", value_parser = by)]
     pub(crate) by: String,
     /// Where health, readiness and metrics are served.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) admin: Option<std::net::SocketAddr>,
     /// Where the access log goes: a file, or `-` for the standard output.
     #[arg(long, value_name = "FILE|-")]
@@ -305,6 +305,17 @@ fn limit(text: &str) -> Result<Limit, String> {
 /// Reads limits that are decided together.
 fn limits(text: &str) -> Result<Limits, String> {
     text.split(" + ").map(limit).collect::<Result<_, _>>().map(Limits)
+}
+
+/// Reads an address of the network. Whether policies fit a unix socket is found when their file is read, so that names it.
+fn address(text: &str) -> Result<std::net::SocketAddr, String> {
+    text.parse().map_err(|_| {
+        if text.starts_with("unix:") {
+            "a unix socket is named in the policy file: `[listen] http = \"unix:/run/sekisho.sock\"`".to_owned()
+        } else {
+            "an address is like `127.0.0.1:8080` or `[::1]:8080`".to_owned()
+        }
+    })
 }
 
 /// Reads what requests count under, and returns the part of a key that says so in a policy file.

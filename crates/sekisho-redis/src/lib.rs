@@ -13,7 +13,7 @@
 //! let limit: Limit = "60/min burst 10".parse()?;
 //! let (scope, key) = (Scope::new("api", "60s-token-bucket"), Key::plain(b"alice", &Seed::random()));
 //! let charges = [Charge { limit: &limit, scope: &scope, key: &key, cost: 1 }];
-//! let answers = store.decide(&[Ask { charges: &charges, mode: Mode::Check }], Now::StoreClock).await;
+//! let answers = store.decide(&[Ask::new(&charges, Mode::Check)], Now::StoreClock).await;
 //! # let _ = answers; Ok(())
 //! # }
 //! ```

@@ -78,7 +78,7 @@ impl Simulation<Memory> {
     pub fn decide(&self, arrival: &Arrival) -> Result<Answer, StoreError> {
         let key = self.key(arrival);
         let charges = self.charges(&key, arrival.cost);
-        let asks = [Ask { charges: &charges, mode: Mode::Check }];
+        let asks = [Ask::new(&charges, Mode::Check)];
         let answer = self.store.decide_now(&asks, Now::At(arrival.at)).pop();
         answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".into())))
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, StatusCode, Version, header::HOST, request::Parts};
 use hyper::body::Incoming;
-use sekisho::{Asked, Clock as _, Decision, Direct, Limiter, Mode, Span};
+use sekisho::{Asked, Clock as _, Decision, Direct, Limiter, Mode};
 use sekisho_http::{Answer, Profile};
 
 use self::{caller::Caller, unbelieved::Unbelieved};
@@ -135,16 +135,6 @@ impl Doors {
         asked: Asked<'_>,
     ) -> Decision {
         self.counted(door, || self.limiter.decide_now(request, asked))
-    }
-
-    /// The same for a request that is held until its slot, when that is near enough.
-    pub(crate) fn decide_within(
-        &self,
-        door: Door,
-        request: &sekisho::Request<'_>,
-        longest: Span,
-    ) -> Decision {
-        self.counted(door, || self.limiter.decide_within_now(request, Asked::default(), longest))
     }
 
     /// Decides limits that the caller names, and counts the decision.

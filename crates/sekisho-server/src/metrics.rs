@@ -22,6 +22,7 @@ use prometheus_client::{
 use sekisho::{Decision, Limiter, Ruling, Span};
 
 use self::durations::Durations;
+use crate::door::gateway::AccessLog;
 
 /// The media type of the page.
 pub(crate) const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -104,7 +105,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(limiter: &Arc<Limiter>) -> Self {
+    pub(crate) fn new(limiter: &Arc<Limiter>, log: Option<AccessLog>) -> Self {
         let mut registry = Registry::with_prefix("sekisho");
         let decisions = Family::<DecisionLabels, Counter>::default();
         registry.register("decisions", "Decisions made", decisions.clone());
@@ -141,6 +142,9 @@ impl Metrics {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What runs", build);
         registry.register_collector(Box::new(Held(Arc::clone(limiter))));
+        if let Some(log) = log {
+            registry.register_collector(Box::new(Lost(log)));
+        }
         Self { registry, without_policy: counters(NO_POLICY), by_policy, durations, requests }
     }
 
@@ -196,6 +200,23 @@ impl Collector for Held {
             help,
             None,
             overflow.metric_type(),
+        )?)
+    }
+}
+
+/// The lines that the access log has lost.
+#[derive(Debug)]
+struct Lost(AccessLog);
+
+impl Collector for Lost {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let lost = ConstCounter::new(self.0.lost());
+        let help = "Lines that the access log could not write";
+        lost.encode(encoder.encode_descriptor(
+            "access_log_lost_lines",
+            help,
+            None,
+            lost.metric_type(),
         )?)
     }
 }

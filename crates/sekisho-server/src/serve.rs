@@ -114,7 +114,10 @@ impl Server {
         if http.as_ref().or(admin.as_ref()).is_none() && gateway.is_none() {
             return Err(ServeError::NoAddress);
         }
-        let metrics = Arc::new(Metrics::new(&limiter));
+        let metrics = Arc::new(Metrics::new(
+            &limiter,
+            gateway.as_ref().and_then(|gateway| gateway.log.clone()),
+        ));
         let unbelieved = Unbelieved::new(Arc::clone(limiter.store().clock()));
         let gateway = match gateway {
             Some(gateway) => Some(gateway.bind(&limiter, &metrics).await?),

@@ -11,7 +11,7 @@ use crate::{
     clock::{Clock, Wait},
     policy::compile::limits::default_id,
     store::{
-        Now, Scope, StoreError,
+        Ask, Now, Scope, StoreError,
         memory::{Memory, MemoryOptions},
     },
 };
@@ -294,8 +294,12 @@ impl KeyedLimiter {
     }
 
     fn call(&self, key: &[u8], units: u64, mode: Mode) -> Result<Checked, StoreError> {
-        let (at, verdict) =
-            self.store.one(&self.limit, (&self.scope, key), (units, mode), Now::StoreClock)?;
+        let (at, verdict) = self.store.one(
+            &self.limit,
+            (&self.scope, key),
+            (units, &Ask::new(&[], mode)),
+            Now::StoreClock,
+        )?;
         Ok(Checked { at, verdict })
     }
 }

@@ -1,10 +1,8 @@
 //! Policies and a store, put together: plan the charges of a request, let the store decide, say what it means.
 
-mod within;
-
 use std::sync::Arc;
 
-use sekisho_core::{Limit, Mode, Timestamp, Verdict};
+use sekisho_core::{Limit, Mode, Span, Timestamp, Verdict};
 
 use crate::{
     clock::Clock,
@@ -226,14 +224,14 @@ impl<S: Store> Limiter<S> {
         ask: A,
     ) -> impl Future<Output = Decision> + Send + use<'s, 'q, S, A> {
         let ask = ask.into();
-        let mode = ask.mode;
+        let (mode, longest) = (ask.mode, ask.longest);
         let plan = self.policies.plan(request, &ask);
         async move {
             let decision = match plan {
                 Plan::Refused(ruling, policy) => {
                     Decision::without_limits(ruling, Timestamp::EPOCH, policy)
                 }
-                Plan::Charges(parts) => self.decide_parts(parts, mode).await,
+                Plan::Charges(parts) => self.decide_parts(parts, mode, longest).await,
             };
             self.with_refusal(decision)
         }
@@ -274,7 +272,7 @@ impl<S: Store> Limiter<S> {
             return Ok(0);
         }
         let charges = charges(&parts);
-        let asks = [Ask { charges: &charges, mode: Mode::Refund { at: decision.at } }];
+        let asks = [Ask::new(&charges, Mode::Refund { at: decision.at })];
         match self.store.decide(&asks, Now::StoreClock).await.pop() {
             Some(Ok(_)) | None => Ok(parts.len()),
             Some(Err(error)) => Err(error),
@@ -283,16 +281,17 @@ impl<S: Store> Limiter<S> {
 
     /// Decides limits that the caller names itself.
     pub async fn decide_direct(&self, direct: &Direct<'_>, mode: Mode) -> Decision {
-        self.decide_parts(self.policies.plan_direct(direct), mode).await
+        self.decide_parts(self.policies.plan_direct(direct), mode, None).await
     }
 
-    async fn decide_parts(&self, parts: Vec<Part>, mode: Mode) -> Decision {
+    async fn decide_parts(&self, parts: Vec<Part>, mode: Mode, longest: Option<Span>) -> Decision {
         if parts.is_empty() {
             return Decision::from_parts(Timestamp::EPOCH, parts);
         }
         let answer = {
             let charges = charges(&parts);
-            self.store.decide(&[Ask { charges: &charges, mode }], Now::StoreClock).await.pop()
+            let ask = Ask { longest, ..Ask::new(&charges, mode) };
+            self.store.decide(&[ask], Now::StoreClock).await.pop()
         };
         conclude(parts, answer)
     }
@@ -307,11 +306,36 @@ pub struct Asked<'a> {
     pub cost: Option<u64>,
     /// The one policy that is asked; all that match when absent.
     pub policy: Option<&'a str>,
+    /// The longest that the caller waits for a slot of a `leaky-queue`: a check with a longer delay is denied, charged nothing,
+    /// and may come again when a slot is near enough. As long as it takes when absent.
+    ///
+    /// ```
+    /// # use sekisho::{Asked, CanonicalPath, Limiter, NoHeaders, PolicySet, Request, Span, FakeClock, Timestamp};
+    /// # use std::sync::Arc;
+    /// let policies = PolicySet::parse(
+    ///     "[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"1/s burst 10 leaky-queue\"]\n",
+    /// )?;
+    /// let limiter = Limiter::with_clock(policies, Arc::new(FakeClock::at(Timestamp::from_secs(1))));
+    /// # let path = CanonicalPath::parse("/")?;
+    /// # let request = Request {
+    /// #     method: "GET", host: None, path: &path, query: None,
+    /// #     client: Some("203.0.113.9".parse()?), principal: None, headers: &NoHeaders,
+    /// # };
+    /// let two_seconds = Asked { longest: Some(Span::from_secs(2)), ..Asked::default() };
+    /// let ask = || limiter.decide_now(&request, two_seconds);
+    /// let delays = [ask(), ask(), ask()].map(|decision| decision.delay.as_nanos() / 1_000_000_000);
+    /// assert_eq!(delays, [0, 1, 2]);
+    /// let fourth = ask();
+    /// assert!(!fourth.is_allowed());
+    /// assert_eq!(fourth.binding().and_then(|part| part.verdict.retry_after), Some(Span::from_secs(1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub longest: Option<Span>,
 }
 
 impl From<Mode> for Asked<'_> {
     fn from(mode: Mode) -> Self {
-        Self { mode, cost: None, policy: None }
+        Self { mode, ..Self::default() }
     }
 }
 

@@ -67,7 +67,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn of(decision: &Decision, part: &Part) -> Self {
+    fn of(decision: &Decision, part: &Part) -> Self {
         let mut charge = decision.clone();
         charge.parts = vec![part.clone()];
         Self { start: decision.at.plus(part.verdict.delay), charge: Box::new(charge) }
@@ -309,7 +309,7 @@ impl<S: Store> Limiter<S> {
                 key: &part.key,
                 cost: part.cost,
             }];
-            let asks = [Ask { charges: &charges, mode: Mode::Refund { at: slot.charge.at } }];
+            let asks = [Ask::new(&charges, Mode::Refund { at: slot.charge.at })];
             self.store().decide(&asks, Now::StoreClock).await.pop()
         };
         let answer = match answer {

@@ -5,7 +5,7 @@ mod table;
 
 use std::{fmt, sync::Arc};
 
-use sekisho_core::{Joint, Limit, Mode, Span, Timestamp, Verdict};
+use sekisho_core::{Joint, Limit, Mode, Outcome, Span, Timestamp, Verdict};
 
 use crate::key::Key;
 
@@ -70,6 +70,31 @@ pub struct Ask<'a> {
     pub charges: &'a [Charge<'a>],
     /// How they are charged.
     pub mode: Mode,
+    /// The longest that the caller waits for a slot: a check whose delay would be longer is denied, and charged nothing. As long
+    /// as it takes when absent.
+    pub longest: Option<Span>,
+}
+
+impl<'a> Ask<'a> {
+    /// Returns a question of a caller that waits as long as it takes.
+    pub const fn new(charges: &'a [Charge<'a>], mode: Mode) -> Self {
+        Self { charges, mode, longest: None }
+    }
+
+    /// Returns what a verdict is for this caller: a denial when the slot is too far away. The same request has a slot that is
+    /// near enough once the rest of the delay is over, and not before.
+    pub fn in_time(&self, verdict: Verdict) -> Verdict {
+        let too_late = |longest: &Span| self.mode == Mode::Check && verdict.delay > *longest;
+        let Some(longest) = self.longest.filter(too_late) else { return verdict };
+        let wait = Span::from_nanos(verdict.delay.as_nanos() - longest.as_nanos());
+        Verdict {
+            outcome: Outcome::Deny,
+            retry_after: Some(wait),
+            quota_after: wait,
+            delay: Span::ZERO,
+            ..verdict
+        }
+    }
 }
 
 /// The time at which a store decides.

@@ -1,10 +1,10 @@
 //! `sekisho serve`: the server, on the policies of a file or on a default one.
 
-use std::sync::Arc;
+use std::{io::ErrorKind, sync::Arc};
 
 use sekisho::{GatewaySettings, Limiter, ListenAddress, PolicySet};
 use sekisho_server::{
-    ServeGateway, ServeOptions, Server,
+    ServeError, ServeGateway, ServeOptions, Server,
     door::gateway::{GatewayOptions, ProxyOptions, Upstream},
 };
 use tokio::{
@@ -58,13 +58,37 @@ pub(super) fn serve(options: ServeOptions) -> Result<(), Report> {
     runtime.block_on(async {
         let stopped = stopped()?;
         let server = Server::bind(options).await.map_err(|error| {
-            Report::caused(&error).hint(
-                "another program may listen there: choose an address with `--listen`, or stop that program",
-            )
+            let report = Report::caused(&error);
+            match hint(&error) {
+                Some(hint) => report.hint(hint),
+                None => report,
+            }
         })?;
         announce(&limiter, &server)?;
         server.run(stopped).await;
         Ok(())
+    })
+}
+
+/// Returns what to do about a server that does not start.
+fn hint(error: &ServeError) -> Option<&'static str> {
+    let ServeError::Bind { address, source } = error else { return None };
+    let is_socket = address.tcp().is_none();
+    Some(match source.kind() {
+        ErrorKind::AddrInUse if is_socket => {
+            "a server listens there, or the file is no socket: stop it, or name another path in the policy file's `[listen]`"
+        }
+        ErrorKind::AddrInUse => {
+            "another program listens there: stop it, or choose another address, in the policy file's `[listen]` or with \
+             `--listen` or `--admin`"
+        }
+        ErrorKind::AddrNotAvailable => "this machine has no such address",
+        ErrorKind::PermissionDenied if is_socket => {
+            "the folder must be one that this user may write into"
+        }
+        ErrorKind::PermissionDenied => "ports below 1024 need rights that this user has not",
+        ErrorKind::NotFound => "the folder of the socket must be there",
+        _ => return None,
     })
 }
 
@@ -130,7 +154,7 @@ fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
             let (curl, url) = for_curl(address);
             writeln!(to, "listening on {}; try", in_words(address))?;
             writeln!(to, "  {curl} -i {url}/auth")?;
-            writeln!(to, "  {curl} -i {url}/auth/v1/users?page=2")?;
+            writeln!(to, "  {curl} -i '{url}/auth/v1/users?page=2'")?;
             writeln!(
                 to,
                 "  {curl} -s {url}/v1/check -d '{{\"limit\": \"5/min\", \"key\": \"alice\"}}'"

@@ -72,6 +72,26 @@ fn words_go_both_ways() {
 }
 
 #[test]
+fn a_unit_has_its_names_and_a_word_is_said_once() {
+    for (text, same, canonical) in [
+        ("5/us", "5/1000ns", "us"),
+        ("5/ms", "5/1000us", "ms"),
+        ("5/second", "5/1000ms", "s"),
+        ("5/minute", "5/60s", "min"),
+        ("5/hour", "5/60m", "h"),
+        ("5/2h", "5/120min", "2h"),
+        ("5/d", "5/24h", "day"),
+        ("5/w", "5/7day", "week"),
+    ] {
+        assert_eq!(limit(text), limit(same), "{text}");
+        assert_eq!(limit(same).to_string(), format!("5/{canonical} token-bucket"));
+    }
+    for twice in ["5/s burst 2 burst 2", "5/calendar-day zone UTC zone UTC", "5/s gcra gcra"] {
+        assert_eq!(twice.parse::<Limit>(), Err(LimitError::Word), "{twice}");
+    }
+}
+
+#[test]
 fn a_limit_tells_its_numbers() {
     for (text, capacity) in [
         ("60/min", Some(60)),
@@ -214,7 +234,8 @@ fn what_has_no_numbers_binds_last_and_a_block_first() {
 fn a_block_refuses_checks_and_not_what_has_happened() {
     let mut key = Key::new("block");
     assert_eq!(key.check(0, 1).outcome, Outcome::Never);
-    assert_eq!(key.call(0, 1, Mode::Look).outcome, Outcome::Never);
+    let look = key.call(0, 1, Mode::Look);
+    assert_eq!((look.outcome, look.capacity, look.remaining), (Outcome::Never, Some(0), Some(0)));
     assert_eq!(key.call(0, 1, Mode::Force).outcome, Outcome::Allow);
     assert_eq!(key.call(0, 1, Mode::Refund { at: Timestamp::EPOCH }).outcome, Outcome::Allow);
     assert_eq!(
@@ -269,6 +290,56 @@ fn a_full_queue_still_takes_back_its_last_charge_after_a_repair() {
     let now = Timestamp::from_nanos(100);
     key.limit.repair(&mut key.state, now, &Utc);
     assert_eq!(key.call(100, 1, Mode::Refund { at: now }).reset_after.as_nanos(), 50);
+}
+
+/// A repair is for what lies after now. Without that it touches nothing, not even under a limit that cuts time otherwise.
+#[test]
+fn a_repair_with_nothing_to_move_changes_nothing() {
+    for algorithm in Algorithm::ALL {
+        let burst = if algorithm == Algorithm::LeakyQueue { "burst 4 " } else { "" };
+        let mut key = Key::new(&format!("5/10ns {burst}{algorithm}"));
+        assert!(key.check(10, 1).is_allowed());
+        let before = key.state.clone();
+        for other in ["5/10ns", "5/3ns"] {
+            let other = limit(&format!("{other} {burst}{algorithm}"));
+            other.repair(&mut key.state, Timestamp::from_nanos(10), &Utc);
+            assert_eq!(key.state, before, "{other}");
+        }
+    }
+}
+
+/// What a repair moves to now joins what was entered there: one instant has one entry, which is given back as one.
+#[test]
+fn a_repaired_log_has_one_entry_an_instant() {
+    let mut key = Key::new("5/h sliding-log");
+    assert!(key.check(10, 2).is_allowed() && key.check(20, 3).is_allowed());
+    let now = Timestamp::from_nanos(10);
+    key.limit.repair(&mut key.state, now, &Utc);
+    let State::SlidingLog(log) = &key.state else { panic!("a log") };
+    assert!(log.entries().map(|entry| (entry.at, entry.units)).eq([(now, 5)]));
+    assert_eq!(key.call(10, 5, Mode::Refund { at: now }).remaining, Some(5));
+}
+
+/// A force that just uses up what there is leaves no debt, and so no time of one.
+#[test]
+fn a_debt_begins_above_the_capacity() {
+    let debt_at = |state: &State| match state {
+        State::TokenBucket(bucket) => bucket.debt_at,
+        State::LeakyQueue(queue) => queue.debt_at,
+        other => panic!("{other:?}"),
+    };
+    for text in ["1/10ns burst 6", "1/10ns burst 5 leaky-queue"] {
+        let mut key = Key::new(text);
+        assert_eq!(key.call(100, 6, Mode::Force).remaining, Some(0));
+        assert_eq!(debt_at(&key.state), None, "{text}");
+        assert_eq!(key.call(100, 1, Mode::Force).remaining, Some(0));
+        assert_eq!(debt_at(&key.state), Some(Timestamp::from_nanos(100)), "{text}");
+        assert_eq!(
+            key.call(100, 1, Mode::Refund { at: Timestamp::from_nanos(100) }).remaining,
+            Some(0)
+        );
+        assert_eq!(debt_at(&key.state), None, "{text}");
+    }
 }
 
 #[test]

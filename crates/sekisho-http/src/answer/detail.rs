@@ -55,7 +55,10 @@ fn usual(decision: &Decision) -> Cow<'_, str> {
     match (&decision.ruling, decision.binding()) {
         (Ruling::Deny, Some(part)) => {
             let seconds = retry_after(decision).unwrap_or(1);
-            format!("the quota `{}` is used up; the same request passes in {seconds} s", part.name)
+            // A dear request may be denied while something is left, and so may one that would wait for too long.
+            let used_up = part.verdict.remaining == Some(0);
+            let why = if used_up { "is used up" } else { "does not allow this request yet" };
+            format!("the quota `{}` {why}; the same request passes in {seconds} s", part.name)
                 .into()
         }
         (Ruling::Never, Some(part)) => {

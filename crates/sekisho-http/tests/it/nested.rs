@@ -81,7 +81,7 @@ fn remaining(layer: &LimitLayer, policy: &str) -> u64 {
         principal: None,
         headers: &sekisho::NoHeaders,
     };
-    let ask = sekisho::Asked { mode: sekisho::Mode::Look, cost: None, policy: Some(policy) };
+    let ask = sekisho::Asked { policy: Some(policy), ..sekisho::Mode::Look.into() };
     let decision = limiter.decide_now(&request, ask);
     decision.binding().and_then(|part| part.verdict.remaining).expect("a limit")
 }

@@ -44,7 +44,7 @@ async fn a_batch_is_answered_in_order_even_when_the_script_is_forgotten() {
     let pair = Pair::start();
     let ten = Counted::new("10/week fixed-window", "ten", "u");
     let charges = [ten.charge(1)];
-    let asks = [Ask { charges: &charges, mode: Mode::Check }; 300];
+    let asks = [Ask::new(&charges, Mode::Check); 300];
     let answers = pair.redis.decide(&asks, Now::StoreClock).await;
     let left: Vec<_> =
         answers.iter().map(|answer| answer.as_ref().unwrap().verdicts[0].remaining).collect();

@@ -27,12 +27,11 @@ async fn what_is_not_there_is_named() {
         (Mode::Check, u64::MAX),
     ] {
         let now = Now::At(Timestamp::from_nanos(at));
-        let answer =
-            pair.redis.decide(&[Ask { charges: &charges, mode }], now).await.pop().unwrap();
+        let answer = pair.redis.decide(&[Ask::new(&charges, mode)], now).await.pop().unwrap();
         assert!(matches!(answer, Err(StoreError::Unsupported(_))), "{mode:?} at {at}: {answer:?}");
     }
     let twice = [ten.charge(1), ten.charge(1)];
-    let asks = [Ask { charges: &twice, mode: Mode::Check }];
+    let asks = [Ask::new(&twice, Mode::Check)];
     let answer = pair.redis.decide(&asks, Now::StoreClock).await.pop().unwrap();
     assert_eq!(answer, Err(StoreError::Twice));
 }

@@ -45,7 +45,7 @@ impl Pair {
     /// Asks both stores the same, which must answer the same.
     pub(crate) async fn ask(&self, charges: &[Charge<'_>], mode: Mode, us: u64) -> Answer {
         let now = Now::At(Timestamp::from_nanos(us * 1_000));
-        let asks = [Ask { charges, mode }];
+        let asks = [Ask::new(charges, mode)];
         let shared = self.redis.decide(&asks, now).await;
         let own = self.memory.decide_now(&asks, now);
         assert_eq!(shared, own, "{charges:?} {mode:?} at {us} us");
@@ -83,7 +83,7 @@ pub(crate) async fn check_now(
     cost: u64,
 ) -> Result<Answer, StoreError> {
     let charges = [counted.charge(cost)];
-    let asks = [Ask { charges: &charges, mode: Mode::Check }];
+    let asks = [Ask::new(&charges, Mode::Check)];
     store.decide(&asks, Now::StoreClock).await.pop().unwrap()
 }
 

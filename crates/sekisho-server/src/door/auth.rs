@@ -74,7 +74,10 @@ fn decide(
     let asking = match asking {
         Ok(asking) if !client.unbelieved => asking,
         Ok(_) | Err(Unasked::Untrusted) => {
-            doors.unbelieved.note(peer);
+            // Of those that a PROXY header names, the listener has told already.
+            if !caller.unbelieved {
+                doors.unbelieved.note(peer);
+            }
             return Err(undecided(
                 "this server does not trust the proxy that asks: it is not in `trusted_proxies`",
             ));
@@ -97,10 +100,8 @@ fn decide(
         Profile::Standard => Door::Auth,
         Profile::Nginx => Door::Auth403,
     };
-    Ok(match settings.listen.hold {
-        Some(longest) => doors.decide_within(door, &request, longest),
-        None => doors.decide(door, &request, Asked::default()),
-    })
+    let asked = Asked { longest: settings.listen.hold, ..Asked::default() };
+    Ok(doors.decide(door, &request, asked))
 }
 
 /// Waits for a request's slot. A proxy that hangs up meanwhile leaves the queue, and those behind it move up.

@@ -11,10 +11,7 @@ use std::{
 
 use ppp::{v1, v2};
 use sekisho::IdentitySettings;
-use tokio::{
-    io::AsyncReadExt as _,
-    time::{Duration, sleep},
-};
+use tokio::io::AsyncReadExt as _;
 
 use super::socket::Stream;
 use crate::limits::PROXY_HEADER_BYTES_MAX;
@@ -25,8 +22,6 @@ const V2_BEGIN: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const V1_BYTES_MAX: usize = 107;
 /// The part of a header of version 2 that every one has; its last two bytes say how much follows.
 const V2_BEGIN_BYTES: usize = 16;
-/// How long is waited for the rest of a beginning that could be a header's.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +64,7 @@ impl Caller {
             let named = read(stream).await?;
             return Ok(Self { client: named.or(peer), ..caller });
         }
-        let Stream::Tcp(socket) = &*stream else { return Ok(caller) };
-        if !begins_with_header(socket).await? {
+        if !begins_with_header(stream).await? {
             return Ok(caller);
         }
         let _not_believed = read(stream).await?;
@@ -79,22 +73,24 @@ impl Caller {
 }
 
 /// Looks whether what a peer sends begins like a header, and leaves it there.
-async fn begins_with_header(socket: &tokio::net::TcpStream) -> io::Result<bool> {
-    let mut begin = [0; V2_BEGIN.len()];
-    loop {
-        let seen = socket.peek(&mut begin).await?;
-        let seen = begin.get(..seen).unwrap_or_default();
-        let like = |whole: &[u8]| seen.len() >= whole.len() && seen.starts_with(whole);
-        let could_be = |whole: &[u8]| !seen.is_empty() && whole.starts_with(seen);
+async fn begins_with_header(stream: &mut Stream) -> io::Result<bool> {
+    let mut begin = Vec::with_capacity(V2_BEGIN.len());
+    let begins = loop {
+        let mut next = [0; V2_BEGIN.len()];
+        let room = V2_BEGIN.len() - begin.len();
+        let read = stream.read(&mut next[..room]).await?;
+        begin.extend_from_slice(&next[..read]);
+        let like = |whole: &[u8]| begin.starts_with(whole);
+        let could_be = |whole: &[u8]| whole.starts_with(&begin);
         if like(V1_BEGIN) || like(V2_BEGIN) {
-            return Ok(true);
+            break true;
         }
-        if !could_be(V1_BEGIN) && !could_be(V2_BEGIN) {
-            return Ok(false);
+        if read == 0 || !could_be(V1_BEGIN) && !could_be(V2_BEGIN) {
+            break false;
         }
-        // A peek does not wait for more than there is.
-        sleep(LOOK_AGAIN).await;
-    }
+    };
+    stream.put_back(&begin);
+    Ok(begins)
 }
 
 /// Reads a header and not a byte more, and returns whom it names.

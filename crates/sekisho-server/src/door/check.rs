@@ -186,7 +186,7 @@ fn decide(doors: &Doors, check: &Check) -> Decision {
             doors.decide_direct(Door::Check, &direct, check.mode)
         }
         Subject::Described { policy, request } => {
-            let asked = Asked { mode: check.mode, cost: check.cost, policy: policy.as_deref() };
+            let asked = Asked { cost: check.cost, policy: policy.as_deref(), ..check.mode.into() };
             let identity = &doors.limiter.policies().settings().identity;
             let source = identity.source(IdentityDoor::Http);
             let client = client_addr(identity, source, request.peer, &request.headers);

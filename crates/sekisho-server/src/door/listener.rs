@@ -181,7 +181,7 @@ async fn introduce(
         // A load balancer that only looks whether somebody answers sends nothing at all.
         Ok(Err(error)) if error.kind() != std::io::ErrorKind::InvalidData => {}
         Ok(Err(error)) => {
-            tracing::debug!(?peer, %error, "a trusted peer does not speak the PROXY protocol");
+            introduced.unbelieved.note_silent(peer.map(|peer| peer.ip()), &error);
         }
         Err(_elapsed) => {}
     }

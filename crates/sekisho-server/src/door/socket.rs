@@ -7,13 +7,18 @@ use std::{
     path::{Path, PathBuf},
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use sekisho::ListenAddress;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    time::timeout,
 };
+
+/// How long is waited for whoever may listen at a path that is taken.
+const KNOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -40,7 +45,9 @@ impl Socket {
             }
             ListenAddress::Unix(path) => {
                 let listener = match UnixListener::bind(path) {
-                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
+                    Err(error)
+                        if error.kind() == io::ErrorKind::AddrInUse && is_stale(path).await =>
+                    {
                         fs::remove_file(path)?;
                         UnixListener::bind(path)?
                     }
@@ -57,21 +64,25 @@ impl Socket {
         match self {
             Self::Tcp(socket) => {
                 let (stream, peer) = socket.accept().await?;
-                Ok((Stream::Tcp(stream), Some(peer)))
+                Ok((Stream::new(Kind::Tcp(stream)), Some(peer)))
             }
             Self::Unix(socket) => {
                 let (stream, _) = socket.listener.accept().await?;
-                Ok((Stream::Unix(stream), None))
+                Ok((Stream::new(Kind::Unix(stream)), None))
             }
         }
     }
 }
 
-/// Returns whether a socket's file is there, but nobody listens any more: its process ended without a goodbye.
-fn is_stale(path: &Path) -> bool {
+/// Returns whether a socket's file is there, but nobody listens any more: its process ended without a goodbye. One that has
+/// no room for another connection lives.
+async fn is_stale(path: &Path) -> bool {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-    is_socket && std::os::unix::net::UnixStream::connect(path).err().is_some_and(refused)
+    is_socket
+        && timeout(KNOCK_TIMEOUT, UnixStream::connect(path))
+            .await
+            .is_ok_and(|knocked| knocked.err().is_some_and(refused))
 }
 
 /// The file of a unix socket: removed at the end, if it is still this socket's.
@@ -101,18 +112,34 @@ impl Drop for SocketFile {
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) struct Stream {
+    /// What has been read of it already, and is read again first.
+    again: Vec<u8>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Stream {
+    const fn new(kind: Kind) -> Self {
+        Self { again: Vec::new(), kind }
+    }
+
     /// Sends what is written at once: an answer is one packet, and does not wait for another.
     pub(crate) fn send_at_once(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::Unix(_) => Ok(()),
+        match &self.kind {
+            Kind::Tcp(stream) => stream.set_nodelay(true),
+            Kind::Unix(_) => Ok(()),
         }
+    }
+
+    /// Puts back what has been read.
+    pub(crate) fn put_back(&mut self, bytes: &[u8]) {
+        self.again.splice(..0, bytes.iter().copied());
     }
 }
 
@@ -122,9 +149,16 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        let this = self.get_mut();
+        if !this.again.is_empty() {
+            let fits = this.again.len().min(buffer.remaining());
+            buffer.put_slice(&this.again[..fits]);
+            drop(this.again.drain(..fits));
+            return Poll::Ready(Ok(()));
+        }
+        match &mut this.kind {
+            Kind::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Kind::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -135,9 +169,9 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        match &mut self.get_mut().kind {
+            Kind::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Kind::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -146,30 +180,30 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        match &mut self.get_mut().kind {
+            Kind::Tcp(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Kind::Unix(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tcp(stream) => stream.is_write_vectored(),
-            Self::Unix(stream) => stream.is_write_vectored(),
+        match &self.kind {
+            Kind::Tcp(stream) => stream.is_write_vectored(),
+            Kind::Unix(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(context),
-            Self::Unix(stream) => Pin::new(stream).poll_flush(context),
+        match &mut self.get_mut().kind {
+            Kind::Tcp(stream) => Pin::new(stream).poll_flush(context),
+            Kind::Unix(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        match &mut self.get_mut().kind {
+            Kind::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Kind::Unix(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -31,7 +31,7 @@ async fn answers_now(client: &mut Client) -> bool {
 
 fn refused(reply: &Reply, status: u16, retry_after: &str) {
     assert_eq!((reply.status, reply.header("retry-after")), (status, Some(retry_after)));
-    assert_eq!(reply.header("ratelimit").unwrap(), format!("\"api\";r=0;t={retry_after}"));
+    assert_eq!(reply.header("ratelimit").unwrap(), format!("\"api\";r=8;t={retry_after}"));
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ impl Meeting {
         let charge = |(limit, scope)| Charge { limit, scope, key: &key, cost };
         let charges: Vec<_> =
             self.limits.iter().map(|(limit, scope)| charge((limit, scope))).collect();
-        let ask = Ask { charges: &charges, mode: Mode::Check };
+        let ask = Ask::new(&charges, Mode::Check);
         let answer = store.decide(&[ask], Now::StoreClock).await.pop();
         let answer = answer.ok_or("no answer")?.map_err(|error| error.to_string())?;
         Ok(answer.joint().outcome == sekisho::Outcome::Allow)

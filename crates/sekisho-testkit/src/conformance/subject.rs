@@ -59,7 +59,7 @@ impl<S: Store> Subject for InStore<'_, S> {
                 cost: step.cost(index),
             })
             .collect();
-        let ask = Ask { charges: &charges, mode: step.mode };
+        let ask = Ask::new(&charges, step.mode);
         let mut answers = self.store.decide(&[ask], Now::At(at)).await;
         match (answers.pop(), answers.len()) {
             (Some(Ok(answer)), 0) if answer.at == at => {

@@ -49,7 +49,7 @@ impl Beside {
         let charges: Vec<_> = (limits.iter().zip(&self.scopes).zip(&step.costs))
             .map(|((limit, scope), &cost)| Charge { limit, scope, key: &self.names[key], cost })
             .collect();
-        let ask = Ask { charges: &charges, mode: step.mode };
+        let ask = Ask::new(&charges, step.mode);
         let answer = self.store.decide_now(&[ask], now).remove(0).unwrap();
         assert_eq!(answer.at.as_nanos(), step.at);
         (answer.verdicts, self.pure[key].decide(step).1)
@@ -109,7 +109,7 @@ fn p5_what_is_fresh_again_is_charged_beside_what_is_new() {
         let ask = |count: usize, mode| {
             let charge = |scope| Charge { limit: &limit, scope, key: &key, cost: 1 };
             let charges: Vec<_> = scopes[..count].iter().map(charge).collect();
-            store.decide_now(&[Ask { charges: &charges, mode }], Now::StoreClock).remove(0).unwrap()
+            store.decide_now(&[Ask::new(&charges, mode)], Now::StoreClock).remove(0).unwrap()
         };
         assert_eq!(ask(1, Mode::Check).joint().outcome, Outcome::Allow);
         clock.advance(Span::from_secs(2));
@@ -202,7 +202,7 @@ fn p7_exactly_the_limit_under_concurrency() {
             let charge = |(limit, scope)| Charge { limit, scope, key: &key, cost: 1 };
             let charges: Vec<_> = limits.iter().zip(&scopes).map(charge).collect();
             let ask = |mode| {
-                let ask = Ask { charges: &charges, mode };
+                let ask = Ask::new(&charges, mode);
                 store.decide_now(&[ask], Now::StoreClock).remove(0).unwrap()
             };
             let passed = passed(|| ask(Mode::Check).joint().outcome == Outcome::Allow);

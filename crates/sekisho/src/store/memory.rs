@@ -181,7 +181,7 @@ impl Memory {
         if let [charge] = ask.charges {
             let key = charge.key.as_bytes();
             let (at, verdict) =
-                self.one(charge.limit, (charge.scope, key), (charge.cost, ask.mode), now)?;
+                self.one(charge.limit, (charge.scope, key), (charge.cost, ask), now)?;
             return Ok(Answer { at, verdicts: vec![verdict] });
         }
         if ask.charges.len() > CHARGES_MAX {
@@ -229,9 +229,10 @@ impl Memory {
         &self,
         limit: &Limit,
         (scope, key): (&Scope, &[u8]),
-        (cost, mode): (u64, Mode),
+        (cost, ask): (u64, &Ask<'_>),
         now: Now,
     ) -> Result<(Timestamp, Verdict), StoreError> {
+        let mode = ask.mode;
         let mut digest = self.seed.locate([scope.as_bytes(), key]);
         loop {
             let mut shard = self.table.lock(self.table.shard_of(digest));
@@ -239,7 +240,7 @@ impl Memory {
             let now = self.now(now);
             let call = Call { now, cost, mode };
             let Some(entry) = shard.get_mut(digest) else {
-                let verdict = limit.judge(&State::Fresh, call, &Zones);
+                let verdict = ask.in_time(limit.judge(&State::Fresh, call, &Zones));
                 if !verdict.is_allowed() || !changes(limit, cost, mode) || gives_back(mode) {
                     return Ok((now, verdict));
                 }
@@ -259,7 +260,7 @@ impl Memory {
                 }
                 continue;
             };
-            let verdict = limit.judge(&entry.state, call, &Zones);
+            let verdict = ask.in_time(limit.judge(&entry.state, call, &Zones));
             if !verdict.is_allowed() || !changes(limit, cost, mode) {
                 return Ok((now, verdict));
             }
@@ -317,7 +318,9 @@ impl Memory {
             .charges
             .iter()
             .zip(digests)
-            .map(|(charge, digest)| charge.limit.judge(held.state(*digest), call(charge), &Zones))
+            .map(|(charge, digest)| {
+                ask.in_time(charge.limit.judge(held.state(*digest), call(charge), &Zones))
+            })
             .collect();
         if Joint::of(&verdicts).outcome != Outcome::Allow {
             for verdict in &mut verdicts {

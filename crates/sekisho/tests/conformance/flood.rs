@@ -57,7 +57,7 @@ pub(crate) fn an_exhausted_key_stays_exhausted() {
                 let charges: Vec<_> = (limits.iter().zip(&scopes).take(together))
                     .map(|(limit, scope)| Charge { limit, scope, key: &key, cost: 1 })
                     .collect();
-                let ask = Ask { charges: &charges, mode: Mode::Check };
+                let ask = Ask::new(&charges, Mode::Check);
                 let answer = store.decide_now(&[ask], Now::StoreClock).remove(0);
                 answer.map(|answer| answer.joint().outcome)
             };

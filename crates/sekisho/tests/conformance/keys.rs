@@ -108,7 +108,7 @@ pub(crate) fn policy_and_limit_are_part_of_the_key_and_numbers_are_not() {
     let left = |scope: &Scope, text: &str, cost: u64| {
         let limit: Limit = text.parse().unwrap();
         let charges = [Charge { limit: &limit, scope, key: &key, cost }];
-        let ask = Ask { charges: &charges, mode: Mode::Check };
+        let ask = Ask::new(&charges, Mode::Check);
         let answer = store.decide_now(&[ask], Now::At(Timestamp::from_secs(60))).remove(0).unwrap();
         answer.verdicts[0].remaining
     };

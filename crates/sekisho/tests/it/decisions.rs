@@ -246,7 +246,7 @@ fn modes_and_costs_of_the_caller_replace_the_policys() {
         headers: &sekisho::NoHeaders,
     };
     let ask =
-        |mode, cost| limiter.decide_now(&request, Asked { mode, cost: Some(cost), policy: None });
+        |mode: Mode, cost| limiter.decide_now(&request, Asked { cost: Some(cost), ..mode.into() });
     let left = |decision: &Decision| decision.binding().unwrap().verdict.remaining;
     let forced = ask(Mode::Force, 12);
     assert_eq!(left(&forced), Some(0));

@@ -5,4 +5,5 @@ mod concurrency;
 mod decisions;
 mod files;
 mod memory;
+mod patience;
 mod waits;

@@ -109,7 +109,7 @@ fn charges_of_one_request_are_all_or_none_whatever_finds_no_room() {
             .iter()
             .map(|scope| Charge { limit: &limit, scope, key: &key, cost: 1 })
             .collect();
-        store.decide_now(&[Ask { charges: &charges, mode }], Now::StoreClock).remove(0)
+        store.decide_now(&[Ask::new(&charges, mode)], Now::StoreClock).remove(0)
     };
     // Two entries fit, the third is kept for keys that share.
     assert_eq!(ask(3, Mode::Check), Err(StoreError::Full));
@@ -125,7 +125,7 @@ fn charges_of_one_request_are_all_or_none_whatever_finds_no_room() {
         [Some(4), Some(4), Some(5)]
     );
     let twice = [Charge { limit: &limit, scope: &scopes[0], key: &key, cost: 1 }; 2];
-    let asks = [Ask { charges: &twice, mode: Mode::Check }];
+    let asks = [Ask::new(&twice, Mode::Check)];
     assert_eq!(store.decide_now(&asks, Now::StoreClock).remove(0), Err(StoreError::Twice));
 }
 
@@ -145,7 +145,7 @@ fn several_charges_share_when_there_is_no_room() {
                 key: &key,
                 cost: 1,
             });
-            let asks = [Ask { charges: &charges, mode: Mode::Check }];
+            let asks = [Ask::new(&charges, Mode::Check)];
             let answer = store.decide_now(&asks, Now::StoreClock).remove(0).unwrap();
             answer.joint().outcome == Outcome::Allow
         })
@@ -183,7 +183,7 @@ fn joint_decisions_that_are_allowed_are_charged_however_short_the_bytes() {
             key,
             cost: 1,
         });
-        store.decide_now(&[Ask { charges: &charges, mode }], Now::StoreClock).remove(0)
+        store.decide_now(&[Ask::new(&charges, mode)], Now::StoreClock).remove(0)
     };
     std::thread::scope(|threads| {
         for thread in 0..4_u32 {

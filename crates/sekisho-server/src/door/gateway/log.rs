@@ -94,28 +94,73 @@ impl Drop for Shared {
     }
 }
 
-fn write_all(mut writer: Box<dyn Write + Send>, lines: &Receiver<Vec<u8>>, lost: &AtomicU64) {
-    let count = |written: io::Result<()>| {
-        if written.is_err() {
-            let _before = lost.fetch_add(1, Relaxed);
-        }
-    };
+fn write_all(writer: Box<dyn Write + Send>, lines: &Receiver<Vec<u8>>, lost: &AtomicU64) {
+    let mut writing = Writing { writer, lost, unflushed: 0, told: 0, losing: false };
     loop {
         let line = match lines.try_recv() {
             Ok(line) => line,
             Err(TryRecvError::Disconnected) => break,
             Err(TryRecvError::Empty) => {
                 // Nobody is waiting: what has been written may be read now.
-                count(writer.flush());
+                writing.flush();
                 match lines.recv() {
                     Ok(line) => line,
                     Err(_) => break,
                 }
             }
         };
-        count(writer.write_all(&line));
+        writing.write(&line);
     }
-    count(writer.flush());
+    writing.flush();
+}
+
+/// What is being written, and what became of it.
+struct Writing<'a> {
+    writer: Box<dyn Write + Send>,
+    lost: &'a AtomicU64,
+    /// Lines that the writer has taken, and may still lose.
+    unflushed: u64,
+    /// How many were lost when that was told last.
+    told: u64,
+    losing: bool,
+}
+
+impl Writing<'_> {
+    fn write(&mut self, line: &[u8]) {
+        match self.writer.write_all(line) {
+            Ok(()) => self.unflushed += 1,
+            Err(error) => self.lose(1, &error),
+        }
+    }
+
+    fn flush(&mut self) {
+        let unflushed = std::mem::take(&mut self.unflushed);
+        match self.writer.flush() {
+            Ok(()) if unflushed > 0 => self.tell(),
+            Ok(()) => {}
+            Err(error) => self.lose(unflushed, &error),
+        }
+    }
+
+    fn lose(&mut self, lines: u64, error: &io::Error) {
+        let lost = self.lost.fetch_add(lines, Relaxed) + lines;
+        if !std::mem::replace(&mut self.losing, true) {
+            tracing::warn!(%error, lost, "the access log cannot be written, and loses lines");
+        }
+        self.told = lost;
+    }
+
+    /// Says, once for each change, whether lines were lost on the way here, or no more are.
+    fn tell(&mut self) {
+        let lost = self.lost.load(Relaxed);
+        let losing = lost > self.told;
+        if losing && !self.losing {
+            tracing::warn!(lost, "the access log's writer is too slow, and lines are lost");
+        } else if self.losing && !losing {
+            tracing::info!(lost, "the access log is written again");
+        }
+        (self.losing, self.told) = (losing, lost);
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +179,30 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    /// Takes everything and writes nothing.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn what_a_buffer_swallows_is_lost_when_it_cannot_be_written() {
+        let log = AccessLog::to(Box::new(Full)).unwrap();
+        for _ in 0..10 {
+            log.put(b"{}\n".to_vec());
+        }
+        let lost = Arc::clone(&log.shared.lost);
+        drop(log);
+        assert_eq!(lost.load(Relaxed), 10);
     }
 
     #[test]

@@ -118,9 +118,14 @@ impl Pool {
 
     /// Returns a connection: one that is kept, if any, else a new one.
     pub(super) async fn lease(&self, wanted: Wanted) -> Result<Leased, ConnectError> {
-        if let Some(leased) = self.kept(wanted) {
-            return Ok(leased);
+        match self.kept(wanted) {
+            Some(leased) => Ok(leased),
+            // Boxed: it is large and rare, and every request would carry room for it.
+            None => Box::pin(self.lease_new(wanted)).await,
         }
+    }
+
+    async fn lease_new(&self, wanted: Wanted) -> Result<Leased, ConnectError> {
         if wanted != Wanted::Http2 {
             return self.open(wanted).await;
         }

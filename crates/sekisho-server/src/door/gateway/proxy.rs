@@ -192,8 +192,12 @@ impl Shared {
             Err(Broken::Off(_)) if repeatable => Outgoing::empty(),
             Err(broken) => return Err(broken.into()),
         };
-        let leased = self.pool.open(wanted).await?;
-        Ok(self.attempt(leased, spare, body).await?)
+        // Boxed: it is large and rare, and every request would carry room for it.
+        let again = Box::pin(async move {
+            let leased = self.pool.open(wanted).await?;
+            Ok(self.attempt(leased, spare, body).await?)
+        });
+        again.await
     }
 
     async fn attempt(
