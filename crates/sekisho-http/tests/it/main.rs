@@ -1,6 +1,7 @@
 //! Answers as a policy file chooses them, and the layer in the stacks that it is made for.
 
 mod answers;
+mod cases;
 mod counting;
 mod grpc;
 mod identity;

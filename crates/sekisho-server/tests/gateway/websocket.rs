@@ -12,7 +12,7 @@ use tokio_tungstenite::{
     },
 };
 
-use super::harness::{PATIENCE, Running, Setup, get, listen, speaking};
+use super::harness::{PATIENCE, Running, Setup, get, listen, ok, speaking};
 
 /// Starts an upstream that sends every message back, and closes with a code of its own when it hears `bye`.
 async fn echo() -> std::net::SocketAddr {
@@ -125,4 +125,14 @@ async fn a_protocol_that_was_not_asked_for_is_the_upstreams_fault() {
     let gateway = Setup::to(to).start().await;
     let head = format!("{}connection: upgrade\r\nupgrade: h2c\r\n", get("/"));
     gateway.ask(&head).await.is_problem(502);
+}
+
+#[tokio::test]
+async fn a_refused_handshake_names_the_wait() {
+    let gateway = Setup::to(ok().await).limits("1/min sliding-log").start().await;
+    assert_eq!(gateway.get("/").await.status, 200);
+    let head = format!("{}connection: upgrade\r\nupgrade: websocket\r\n", get("/"));
+    let reply = gateway.ask(&head).await;
+    reply.is_problem(429);
+    assert_eq!(reply.header("retry-after"), Some("60"));
 }
