@@ -127,17 +127,23 @@ pub(crate) struct Explain {
     pub(crate) output: TextOrJson,
 }
 
+/// What only an experiment of a user's own has.
+const OWN: [&str; 13] = [
+    "trace", "arrivals", "keys", "zipf", "servers", "shares", "counting", "ahead", "retry",
+    "jitter", "tries", "window", "seed",
+];
+
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("requests").args(["trace", "arrivals"]).multiple(true))]
 pub(crate) struct Simulate {
     /// A named experiment, like `boundary`. With nothing at all, they are listed.
-    #[arg(value_name = "EXPERIMENT", conflicts_with_all = ["all", "scenario", "limits"])]
+    #[arg(value_name = "EXPERIMENT", conflicts_with_all = ["all", "scenario", "limits"], conflicts_with_all = OWN)]
     pub(crate) name: Option<String>,
     /// Run all named experiments.
-    #[arg(long, conflicts_with_all = ["scenario", "limits"])]
+    #[arg(long, conflicts_with_all = ["scenario", "limits"], conflicts_with_all = OWN)]
     pub(crate) all: bool,
     /// An experiment of your own: a TOML file, or `-` for the standard input.
-    #[arg(long, value_name = "FILE|-", conflicts_with = "limits")]
+    #[arg(long, value_name = "FILE|-", conflicts_with = "limits", conflicts_with_all = OWN)]
     pub(crate) scenario: Option<PathBuf>,
     /// A limit, like `7/60s burst 7 token-bucket`, or several that are decided together, like `10/s + 100/min`. Given more than
     /// once: they are decided together for a trace alone, and compared in an experiment, a row each.

@@ -67,7 +67,8 @@ pub struct Row {
     /// Units that were not. A request that comes back counts each time.
     pub denied: u64,
     /// The most units of one key that were admitted in any half-open stretch of the window's length.
-    pub most_in_window: u64,
+    /// `None` where many limits stand in one row.
+    pub most_in_window: Option<u64>,
     /// The longest time from a first arrival to a start.
     pub longest_wait: Span,
     /// The figure that an article gives.
@@ -90,6 +91,8 @@ pub enum Figure {
     MostInWindow,
     /// The longest wait, in nanoseconds.
     LongestWait,
+    /// Decisions that two ways of counting make differently; a row counts them as passed.
+    Differ,
 }
 
 /// A figure that only one experiment has.
@@ -159,9 +162,9 @@ impl Row {
     /// Returns our figure that the published one stands beside.
     pub fn ours(&self) -> u64 {
         match self.published_for {
-            Figure::Passed => self.passed,
+            Figure::Passed | Figure::Differ => self.passed,
             Figure::Denied => self.denied,
-            Figure::MostInWindow => self.most_in_window,
+            Figure::MostInWindow => self.most_in_window.unwrap_or_default(),
             Figure::LongestWait => self.longest_wait.as_nanos(),
         }
     }
@@ -187,6 +190,7 @@ impl Figure {
             Self::Denied => "denied",
             Self::MostInWindow => "most in any window",
             Self::LongestWait => "longest wait",
+            Self::Differ => "differ",
         }
     }
 }

@@ -10,6 +10,8 @@ use crate::random::Random;
 
 /// The most arrivals of one run, those that come back included.
 pub const ARRIVALS_MAX: u64 = 10_000_000;
+/// The most that one request of an experiment costs: the units of a whole run then fit into its counts.
+pub const COST_MAX: u64 = 1_000_000_000;
 
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ pub use self::{
     fields::{ClientFields, Fields, ServerFields},
 };
 use crate::{
-    pattern::{ARRIVALS_MAX, Pattern},
+    pattern::{ARRIVALS_MAX, COST_MAX, Pattern},
     trace::LineError,
     world::{World, WorldError},
 };
@@ -70,6 +70,12 @@ pub enum ScenarioError {
         line: u64,
         /// What is wrong with it.
         error: LineError,
+    },
+    /// A request of the trace costs more than the counts of a run have room for.
+    #[error("line {line}: a request costs at most {COST_MAX}")]
+    Cost {
+        /// The line's number, from 1.
+        line: u64,
     },
     /// The trace cannot be read.
     #[error("the trace cannot be read: {0}")]

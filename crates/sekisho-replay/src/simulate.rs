@@ -92,7 +92,9 @@ impl Simulation<Memory> {
         let (mut line, mut number) = (Vec::new(), 0);
         loop {
             line.clear();
-            if trace.read_until(b'\n', &mut line).map_err(SimulateError::Read)? == 0 {
+            // A line that never ends is as wrong as one that is too long.
+            let mut bounded = io::Read::take(&mut trace, trace::LINE_BYTES_MAX);
+            if bounded.read_until(b'\n', &mut line).map_err(SimulateError::Read)? == 0 {
                 return out.flush().map_err(SimulateError::Write);
             }
             number += 1;

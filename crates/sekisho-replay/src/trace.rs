@@ -2,6 +2,9 @@
 
 use sekisho::{Timestamp, core::limits};
 
+/// The most bytes of one line, its end included. A longer one is wrong.
+pub const LINE_BYTES_MAX: u64 = 1 << 16;
+
 /// One request of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
@@ -23,6 +26,9 @@ pub enum LineError {
     /// It is not UTF-8.
     #[error("the line is not UTF-8")]
     Utf8,
+    /// It is too long, or never ends.
+    #[error("the line has more than {LINE_BYTES_MAX} bytes")]
+    Long,
     /// More than three fields.
     #[error("a line is `seconds[,key[,cost]]`: there are more than three fields")]
     Fields,
@@ -52,6 +58,10 @@ pub enum LineError {
 /// # Errors
 /// [`LineError`] for anything else.
 pub fn parse_line(line: &[u8]) -> Result<Option<Arrival>, LineError> {
+    // Whoever reads a line reads no more of it than this, so a longer one is seen here without its end.
+    if line.len() as u64 >= LINE_BYTES_MAX {
+        return Err(LineError::Long);
+    }
     let line = std::str::from_utf8(line).map_err(|_| LineError::Utf8)?;
     let line = line.strip_suffix('\r').unwrap_or(line);
     if line.is_empty() || line.starts_with('#') {

@@ -81,6 +81,16 @@ pub enum WorldError {
         /// How many there may be.
         most: u64,
     },
+    /// A clock that would stand before the beginning of time.
+    #[error(
+        "a clock is behind by {behind}, and the first request comes at {first}: let them begin later, as in `even 2/s for 1min from {behind}`"
+    )]
+    Behind {
+        /// How far it is behind.
+        behind: Span,
+        /// When the first request comes.
+        first: Span,
+    },
     /// A limit that cannot be split.
     #[error("{limit} cannot be split over {servers} servers: each needs at least 1 unit")]
     Split {
@@ -131,6 +141,12 @@ impl World {
         mut see: impl FnMut(&Event),
     ) -> Result<(), WorldError> {
         let simulations = self.servers.simulations(limits)?;
+        let earliest = requests.iter().map(|request| request.at).min();
+        let first = earliest.map_or(Span::ZERO, |at| at.since(Timestamp::EPOCH));
+        let behind = Span::from_nanos(self.servers.behind_ns());
+        if earliest.is_some() && behind > first {
+            return Err(WorldError::Behind { behind, first });
+        }
         let mut dealer = Dealer::new(&self.servers.shares);
         let mut random = Random::new(self.seed);
         let mut returns = BinaryHeap::new();

@@ -122,7 +122,7 @@ fn pictures_and_pages_are_files() {
         &["simulate", "steady", "--output", "svg", "--out", pictures.to_str().unwrap()],
         "",
     );
-    assert_eq!((out.lines().count(), code), (2, 0));
+    assert_eq!((out.lines().count(), code), (3, 0));
     for path in out.lines() {
         assert!(fs::read_to_string(path).unwrap().contains("</svg>"), "{path}");
     }
@@ -162,6 +162,11 @@ fn what_cannot_be_run_says_what_can() {
         (&["simulate", "boundary", "--all"], "cannot be used with"),
         (&["simulate", "--scenario", "x", "--limit", "1/s", "--trace", "y"], "cannot be used with"),
         (&["simulate", "--scenario", "/nowhere/at.toml"], "/nowhere/at.toml"),
+        (&["simulate", "boundary", "--arrivals", "junk"], "cannot be used with"),
+        (&["simulate", "--all", "--trace", "x"], "cannot be used with"),
+        (&["simulate", "--scenario", "x", "--keys", "9"], "cannot be used with"),
+        (&["simulate", "burst", "--output", "svg", "--out", "target/none"], "has no pictures"),
+        (&["simulate", "--limit", "1/s", "--trace", "/dev/zero"], "line 1: the line has more than"),
     ] {
         let (out, err, code) = sekisho(arguments, "");
         assert!(err.contains(words) && code == 2 && out.is_empty(), "{arguments:?}: {code} {err}");
@@ -461,4 +466,49 @@ fn a_bound_that_is_not_reached_says_so() {
         let (out, err, code) = sekisho(arguments, "");
         assert!(out.is_empty() && code == 2, "{arguments:?}: {err}");
     }
+}
+
+#[test]
+fn a_clock_that_is_behind_needs_a_past_to_stand_in() {
+    let skewed = |pattern: &str| {
+        let arguments = [
+            "simulate",
+            "--limit",
+            "1/s burst 1",
+            "--arrivals",
+            pattern,
+            "--servers",
+            "2",
+            "--counting",
+            "alone",
+            "--ahead",
+            "0,-30s",
+            "--output",
+            "csv",
+        ];
+        sekisho(&arguments, "")
+    };
+    let (out, err, code) = skewed("even 2/s for 60s");
+    assert!(code == 2 && out.is_empty() && err.contains("behind by 30s"), "{code} {err}");
+    // A clock that is always as far off changes nothing for a server that counts alone.
+    let (out, err, code) = skewed("even 2/s for 60s from 30s");
+    assert!(code == 0 && out.contains(",120,0,"), "{code} {err}{out}");
+}
+
+#[test]
+fn a_cost_that_no_count_has_room_for_is_refused() {
+    let (_, err, code) = sekisho(
+        &[
+            "simulate",
+            "--limit",
+            "1/s",
+            "--arrivals",
+            "bursts 3 every 1s for 5s cost 18446744073709551615",
+        ],
+        "",
+    );
+    assert!(code == 2 && err.contains("at most 1000000000"), "{code} {err}");
+    let trace = ["simulate", "--limit", "1/s", "--trace", "-", "--output", "table"];
+    let (_, err, code) = sekisho(&trace, "0,a,18446744073709551615\n");
+    assert!(code == 2 && err.contains("line 1: a request costs at most"), "{code} {err}");
 }

@@ -146,8 +146,9 @@ fn lesson(words: &Words) -> Result<Lesson, WorldError> {
     }
     let mut drawn = vec![
         series("units left", Shape::Steps, left),
-        series("passed", Shape::Points, passed),
+        // In this order what is denied has the warm colour.
         series("denied", Shape::Points, denied),
+        series("passed", Shape::Points, passed),
     ];
     if !starts.is_empty() {
         drawn.push(series("entered after a wait", Shape::Points, starts));

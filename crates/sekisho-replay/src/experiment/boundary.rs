@@ -43,7 +43,7 @@ fn run() -> Result<Outcome, WorldError> {
             bins.add_passed(event);
             recent.push((seconds(event.at), super::trial::number(units)));
         })?;
-        recent.push((seconds(to), super::trial::number(row.most_in_window)));
+        recent.push((seconds(to), super::trial::number(row.most_in_window.unwrap_or_default())));
         per_second.push(series(&row.limit, Shape::Bars, bins.points(from, to)));
         in_window.push(series(&row.limit, Shape::Steps, recent));
         rows.push(row.published(published, Figure::Passed));

@@ -83,7 +83,7 @@ fn run() -> Result<super::Outcome, WorldError> {
         method: None,
         passed,
         denied,
-        most_in_window: 0,
+        most_in_window: None,
         longest_wait: Span::ZERO,
         published: None,
         published_for: Figure::Passed,
@@ -94,7 +94,7 @@ fn run() -> Result<super::Outcome, WorldError> {
             row("one instant (GCRA)", gcra),
             row("a bucket that is refilled", textbook),
             // What one passes and the other does not, and the other way round: the articles count both together.
-            row("decisions that differ", [differ[0] + differ[1], 0]).published(0, Figure::Passed),
+            row("decisions that differ", [differ[0] + differ[1], 0]).published(0, Figure::Differ),
         ],
         Vec::new(),
     ))

@@ -40,11 +40,16 @@ const LIMITS: [(&str, u64); 5] = [
 
 fn run() -> Result<Outcome, WorldError> {
     let traffic = Traffic::of_one(arrivals::steady());
-    let (mut rows, mut per_five) = (Vec::new(), Vec::new());
+    let (mut rows, mut per_five, mut waits) = (Vec::new(), Vec::new(), Vec::new());
     let (from, to) = (Timestamp::from_secs(90), Timestamp::from_secs(224));
     for limit in LIMITS.map(|(limit, _)| limit).into_iter().chain([QUEUE]) {
         let mut bins = Bins::new(Span::from_secs(5));
-        let row = Trial::of(limit).run(&traffic, |event, _| bins.add_passed(event))?;
+        let row = Trial::of(limit).run(&traffic, |event, _| {
+            bins.add_passed(event);
+            if limit == QUEUE && event.outcome == sekisho::Outcome::Allow {
+                waits.push((seconds(event.at), number(event.delay.as_nanos()) / 1e9));
+            }
+        })?;
         per_five.push(series(&row.limit, Shape::Steps, bins.points(from, to)));
         rows.push(match LIMITS.iter().find(|(of, _)| *of == limit) {
             Some((_, most)) => row.published(*most, Figure::MostInWindow),
@@ -54,7 +59,8 @@ fn run() -> Result<Outcome, WorldError> {
     let per_five = Chart {
         name: "passed-per-5s".to_owned(),
         title: "Requests that pass, in each 5 s".to_owned(),
-        caption: "10 come in each 5 s, and 5 are the limit. Windows let all pass and then none; a bucket settles at its rate."
+        caption: "10 come in each 5 s, and 5 are the limit. The fixed window and the log let all pass and then \
+                  none; the others settle near the rate."
             .to_owned(),
         x: time(),
         y: axis("passed in 5 s", ""),
@@ -70,7 +76,22 @@ fn run() -> Result<Outcome, WorldError> {
         y: axis("tokens", ""),
         series: vec![tokens("60/min burst 10 token-bucket")?, tokens("60/min token-bucket")?],
     };
-    Ok((rows, vec![per_five, tokens]))
+    let longest = Series {
+        name: "the longest that may wait".to_owned(),
+        shape: Shape::Rule,
+        points: vec![(90.0, 10.0)],
+    };
+    let waits = Chart {
+        name: "waits".to_owned(),
+        title: "How long the queue makes them wait".to_owned(),
+        caption: "Two come each second and one starts, so each waits half a second longer than the one before, until ten \
+                  stand in line. From then on every other one is denied, and the rest wait for ten seconds."
+            .to_owned(),
+        x: axis("time of coming", "s"),
+        y: axis("wait", "s"),
+        series: vec![series(QUEUE, Shape::Points, waits), longest],
+    };
+    Ok((rows, vec![per_five, tokens, waits]))
 }
 
 /// Returns the tokens before and after each request.

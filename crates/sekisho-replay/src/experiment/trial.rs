@@ -62,7 +62,7 @@ impl Trial {
             method: None,
             passed: measured.passed,
             denied: measured.denied,
-            most_in_window: measured.most_in_window,
+            most_in_window: Some(measured.most_in_window),
             longest_wait: measured.longest_wait,
             published: None,
             published_for: Figure::Passed,

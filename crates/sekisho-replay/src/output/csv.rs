@@ -28,7 +28,7 @@ pub fn csv(reports: &[Report]) -> String {
             row.title(),
             row.passed.to_string(),
             row.denied.to_string(),
-            row.most_in_window.to_string(),
+            row.most_in_window.map(|most| most.to_string()).unwrap_or_default(),
             row.longest_wait.as_nanos().to_string(),
             row.published.map(|figure| figure.to_string()).unwrap_or_default(),
         ];

@@ -73,7 +73,7 @@ pub(super) fn cells(report: &Report) -> Vec<Vec<String>> {
             row.title(),
             row.passed.to_string(),
             row.denied.to_string(),
-            row.most_in_window.to_string(),
+            row.most_in_window.map_or_else(|| "-".to_owned(), |most| most.to_string()),
             wait(row.longest_wait),
         ];
         let own = |extra: &Extra| {

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use sekisho::{Limit, Metered, Period, Rate, Span};
 
-use super::{Pattern, Shape};
+use super::{COST_MAX, Pattern, Shape};
 
 /// What is wrong with a pattern's text, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ impl FromStr for Pattern {
             match word {
                 "for" if lasting.is_none() => lasting = Some(words.time("for")?),
                 "from" if from.is_none() => from = Some(words.time("from")?),
-                "cost" if cost.is_none() => cost = Some(words.number("cost")?),
+                "cost" if cost.is_none() => cost = Some(words.cost()?),
                 "for" | "from" | "cost" => {
                     return Err(PatternError(format!("`{word}` stands there twice")));
                 }
@@ -94,6 +94,14 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
+    fn cost(&mut self) -> Result<u64, PatternError> {
+        let cost = self.number("cost")?;
+        if cost > COST_MAX {
+            return Err(PatternError(format!("a request costs at most {COST_MAX}, not {cost}")));
+        }
+        Ok(cost)
+    }
+
     fn keyword(&mut self, wanted: &str) -> Result<(), PatternError> {
         match self.words.next() {
             Some(word) if word == wanted => Ok(()),
@@ -173,6 +181,7 @@ mod tests {
             ("even 2/s for 1s until 2s", "`until` has no meaning here"),
             ("even 2/s for 1s cost 0", "after `cost` comes a whole number from 1, not `0`"),
             ("even 2/s for 1s cost -1", "not `-1`"),
+            ("even 2/s for 1s cost 1000000001", "at most 1000000000"),
             ("bursts 0 every 1s for 1s", "after `bursts` comes a whole number from 1"),
             ("bursts 5 for 1s", "`every` comes before `for`"),
             ("on-off 2/s on 1s", "`off` is missing"),

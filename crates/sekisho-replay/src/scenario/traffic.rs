@@ -5,7 +5,7 @@ use std::{collections::HashMap, io::BufRead};
 use super::{KEYS_MAX, Scenario, ScenarioError};
 use crate::{
     experiment::trial::Traffic,
-    pattern::{ARRIVALS_MAX, Request},
+    pattern::{ARRIVALS_MAX, COST_MAX, Request},
     random::{Random, Zipf},
     trace::{self, NO_KEY},
 };
@@ -68,7 +68,7 @@ impl Traffic {
         loop {
             line.clear();
             // A line that never ends is as wrong as one that is too long.
-            let mut bounded = std::io::Read::take(&mut trace, LINE_BYTES_MAX);
+            let mut bounded = std::io::Read::take(&mut trace, trace::LINE_BYTES_MAX);
             if bounded.read_until(b'\n', &mut line).map_err(ScenarioError::Read)? == 0 {
                 return Ok(());
             }
@@ -77,6 +77,9 @@ impl Traffic {
             let parsed = trace::parse_line(text);
             let parsed = parsed.map_err(|error| ScenarioError::Line { line: number, error })?;
             let Some(arrival) = parsed else { continue };
+            if arrival.cost > COST_MAX {
+                return Err(ScenarioError::Cost { line: number });
+            }
             if self.requests.len() as u64 >= ARRIVALS_MAX {
                 return Err(ScenarioError::Arrivals);
             }
@@ -95,6 +98,3 @@ impl Traffic {
         }
     }
 }
-
-/// The most bytes of one line of a trace.
-const LINE_BYTES_MAX: u64 = 1 << 16;

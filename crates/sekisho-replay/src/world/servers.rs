@@ -29,6 +29,12 @@ pub enum Counting {
 }
 
 impl Servers {
+    /// Returns how far the slowest clock is behind, in nanoseconds.
+    pub(super) fn behind_ns(&self) -> u64 {
+        let behind = self.ahead_ns.iter().filter(|ns| **ns < 0).map(|ns| ns.unsigned_abs());
+        behind.max().unwrap_or_default()
+    }
+
     /// Returns one server with the right time.
     pub fn one() -> Self {
         Self::several(Counting::Shared, vec![1])

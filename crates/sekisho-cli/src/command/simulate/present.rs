@@ -95,6 +95,10 @@ fn pictures(reports: &[Outcome], directory: Option<&Path>) -> Result<(), Report>
             Report::input("`--output svg` needs a directory for its files").hint("add `--out DIR`")
         );
     };
+    if reports.iter().flat_map(output::pictures).next().is_none() {
+        return Err(Report::input("this experiment has no pictures")
+            .hint("`--output table` shows its figures"));
+    }
     let failed =
         |path: &Path, error: io::Error| Report::failed(format!("{}: {error}", path.display()));
     fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
