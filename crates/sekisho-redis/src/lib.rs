@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! Not in this version: `anchored-window`, `sliding-log`, `sliding-window`, `leaky-queue`, calendar windows, force and refund;
-//! all are refused with [`StoreError::Unsupported`](sekisho::StoreError::Unsupported).
+//! What Lua cannot count exactly is refused by name with [`StoreError::Unsupported`](sekisho::StoreError::Unsupported): times
+//! and periods that are no whole microseconds, amounts above 2⁵¹, and counts and times that would go beyond 2⁵³.
 #![forbid(unsafe_code)]
 
 mod connection;

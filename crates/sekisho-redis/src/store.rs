@@ -1,18 +1,25 @@
 //! The store: asks in, script calls out, as many at once as have queued up.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use redis::{Pipeline, RedisResult, Script, Value, cmd};
-use sekisho::{Answer, Ask, Key, Now, Scope, Span, Store, StoreError};
+use sekisho::{Answer, Ask, Key, Limit, Mode, Now, Scope, Span, Store, StoreError, Timestamp};
 
 use crate::{
     connection::{Connection, is_unknown_script, unavailable},
     key::Layout,
-    script::{Call, SOURCE},
+    script::{Call, Reply, SOURCE},
+    words::{Manner, words},
 };
 
 /// The most script calls that are sent in one go. A server runs one at a time, and everybody else waits that long.
 pub const BATCH_MAX: usize = 128;
+
+/// How often a call is sent: the script asks for the calendar windows of its clock, and of each state that lies after it.
+const SENT_MAX: usize = 8;
 
 /// How a Redis is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +50,8 @@ pub struct RedisStore {
     connection: Connection,
     layout: Layout,
     script: Script,
+    /// The server's clock when it last told, in nanoseconds: which calendar windows it will need next.
+    seen: AtomicU64,
 }
 
 impl RedisStore {
@@ -56,30 +65,68 @@ impl RedisStore {
             connection: Connection::new(url, connect_timeout, response_timeout)?,
             layout: Layout::new(&prefix),
             script: Script::new(SOURCE),
+            seen: AtomicU64::new(0),
         })
     }
 
+    /// Returns whether this store can count a limit, so that a policy is refused when it is read and not at its first request.
+    /// Single calls may still be refused: for a time that is no whole microsecond, or a count beyond 2⁵³.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`], which names what is wrong with it.
+    pub fn supports(limit: &Limit) -> Result<(), StoreError> {
+        let manner = Manner { mode: Mode::Look, longest: None };
+        let words = limit.as_metered().map(|limit| words(limit, 0, manner, None, &[]));
+        words.map_or(Ok(()), |words| words.map(drop))
+    }
+
     async fn batch(&self, asks: &[Ask<'_>], now: Now) -> Vec<Result<Answer, StoreError>> {
-        let calls: Vec<Result<Call<'_>, StoreError>> =
-            asks.iter().map(|ask| Call::new(ask, now, &self.layout)).collect();
-        let sent: Vec<&Call<'_>> =
-            calls.iter().flatten().filter(|call| call.answer_alone().is_none()).collect();
-        let mut replies = self.run(&sent).await.into_iter();
-        let answer = |call: Result<Call<'_>, StoreError>| {
-            let call = call?;
-            if let Some(answer) = call.answer_alone() {
-                return Ok(answer);
+        let about = Timestamp::from_nanos(self.seen.load(Relaxed));
+        let mut calls = Vec::with_capacity(asks.len());
+        let mut answers = Vec::with_capacity(asks.len());
+        for (index, ask) in asks.iter().enumerate() {
+            answers.push(match Call::new(ask, now, about, &self.layout) {
+                Err(error) => Err(error),
+                Ok(call) => call.answer_alone().map_or_else(
+                    || {
+                        calls.push((index, call));
+                        Err(missing())
+                    },
+                    Ok,
+                ),
+            });
+        }
+        for _ in 0..SENT_MAX {
+            let replies = self.run(&calls).await;
+            let mut again = Vec::new();
+            for ((index, mut call), reply) in calls.into_iter().zip(replies) {
+                match reply.and_then(|reply| call.reply(&reply)) {
+                    Ok(Reply::Answer(answer)) => {
+                        self.saw(now, answer.at);
+                        answers[index] = Ok(answer);
+                    }
+                    // Nothing has been charged, so to send it again counts nothing twice.
+                    Ok(Reply::Again) => again.push((index, call)),
+                    Err(error) => answers[index] = Err(error),
+                }
             }
-            let reply = replies.next().unwrap_or_else(|| Err(missing()));
-            call.answer(&reply?)
-        };
-        calls.into_iter().map(answer).collect()
+            calls = again;
+        }
+        answers
+    }
+
+    /// Remembers the server's clock.
+    fn saw(&self, now: Now, at: Timestamp) {
+        if now == Now::StoreClock {
+            self.seen.store(at.as_nanos(), Relaxed);
+        }
     }
 
     /// Runs some calls: by the script's digest, and once more in full those for which the server did not know it.
-    async fn run(&self, calls: &[&Call<'_>]) -> Vec<Result<Value, StoreError>> {
+    async fn run(&self, calls: &[(usize, Call<'_>)]) -> Vec<Result<Value, StoreError>> {
         let digest = self.script.get_hash();
-        let mut replies = match self.send(calls, ("EVALSHA", digest)).await {
+        let calls: Vec<&Call<'_>> = calls.iter().map(|(_, call)| call).collect();
+        let mut replies = match self.send(&calls, ("EVALSHA", digest)).await {
             Ok(replies) => replies,
             Err(error) => return vec![Err(error); calls.len()],
         };
@@ -128,7 +175,7 @@ fn missing() -> StoreError {
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { connection, layout, script: _ } = self;
+        let Self { connection, layout, script: _, seen: _ } = self;
         f.debug_struct("RedisStore")
             .field("connection", connection)
             .field("layout", layout)

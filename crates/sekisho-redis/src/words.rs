@@ -3,7 +3,9 @@
 //! Lua counts in doubles, so every product is made here, in 128 bits, and what could take the script beyond 2⁵³ is refused.
 
 use sekisho::StoreError;
-use sekisho_core::{Algorithm, Metered, Period, Timestamp};
+use sekisho_core::{
+    Algorithm, Metered, Mode, Period, Span, Timestamp, Window, limits::WAIT_NS_MAX,
+};
 
 use crate::state::US;
 
@@ -11,12 +13,29 @@ use crate::state::US;
 pub(crate) const AMOUNT_MAX: u64 = 1 << 51;
 /// The largest whole number up to which all are exact in Lua. As a time in microseconds it is the year 2255.
 const EXACT_MAX: u64 = 1 << 53;
+/// The longest debt, in microseconds.
+const DEBT_MAX: u64 = WAIT_NS_MAX / US;
 
-/// The words of a charge: the algorithm, the amount, and four numbers that mean what the algorithm says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The words of a charge: the algorithm, how long its state matters, and the numbers that the algorithm's script names.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(crate) algorithm: &'static str,
-    pub(crate) numbers: [u64; 5],
+    pub(crate) matters: u64,
+    pub(crate) numbers: Vec<u64>,
+}
+
+/// What is done with a charge: how, and how long its caller would wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) mode: Mode,
+    pub(crate) longest: Option<Span>,
+}
+
+/// A time of so many microseconds, and a rest in parts of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pair {
+    us: u64,
+    rest: u64,
 }
 
 /// Returns an error that names what this store does not have.
@@ -33,35 +52,99 @@ pub(crate) fn microseconds(at: Timestamp) -> Result<u64, StoreError> {
     }
 }
 
-/// Returns the words for `cost` units, which fit the capacity. `now` is the time in microseconds where it is given.
-pub(crate) fn words(limit: &Metered, cost: u64, now: Option<u64>) -> Result<Words, StoreError> {
+/// Returns the words of a calendar window: its first microsecond, and the first after it.
+pub(crate) const fn bounds(window: &Window) -> [u64; 2] {
+    [window.start.as_nanos() / US, window.end.as_nanos() / US]
+}
+
+/// Returns the words for `cost` units, which fit the capacity where they are checked. `now` is the time in microseconds where
+/// it is given, and `windows` are the calendar windows that are known.
+pub(crate) fn words(
+    limit: &Metered,
+    cost: u64,
+    manner: Manner,
+    now: Option<u64>,
+    windows: &[Window],
+) -> Result<Words, StoreError> {
     let amount = limit.amount().get();
-    let period = match limit.period() {
-        Period::Fixed(ns) if ns.get().is_multiple_of(US) => ns.get() / US,
-        Period::Fixed(_) => return Err(unsupported("period between two microseconds")),
-        Period::Calendar(..) => return Err(unsupported("calendar windows yet")),
-    };
     if amount > AMOUNT_MAX {
         return Err(unsupported(format!("amount above {AMOUNT_MAX}")));
     }
-    let (algorithm, ahead, numbers) = match limit.algorithm() {
-        Algorithm::TokenBucket => {
-            let time_of = |units: u64| {
-                let level = u128::from(units) * u128::from(period);
-                let (us, rest) = (level / u128::from(amount), level % u128::from(amount));
-                // A full burst takes at most a hundred years.
-                (u64::try_from(us).unwrap_or(u64::MAX), u64::try_from(rest).unwrap_or(u64::MAX))
-            };
-            let ((full, full_rest), (us, rest)) = (time_of(limit.burst()), time_of(cost));
-            ("bucket", full, [amount, full, full_rest, us, rest])
-        }
-        Algorithm::FixedWindow => ("window", period, [amount, period, cost, 0, 0]),
-        other => return Err(unsupported(format!("`{other}` yet"))),
+    let units = counted(limit, cost, manner.mode)?;
+    let period = match limit.period() {
+        Period::Fixed(ns) if ns.get().is_multiple_of(US) => ns.get() / US,
+        Period::Fixed(_) => return Err(unsupported("period between two microseconds")),
+        Period::Calendar(unit, _) => unit.longest().as_nanos() / US,
     };
-    if now.unwrap_or(0).saturating_add(ahead) >= EXACT_MAX {
+    let forces = manner.mode == Mode::Force;
+    let (algorithm, matters, numbers) = match (limit.algorithm(), limit.period()) {
+        (Algorithm::FixedWindow, Period::Calendar(..)) => {
+            let mut numbers = vec![amount, units];
+            numbers.extend(windows.iter().flat_map(bounds));
+            ("calendar", period, numbers)
+        }
+        (Algorithm::FixedWindow, _) => ("window", period, vec![amount, units, period]),
+        (Algorithm::AnchoredWindow, _) => ("anchored", period, vec![amount, units, period]),
+        (Algorithm::SlidingLog, _) => ("log", period, vec![amount, units, period]),
+        (Algorithm::SlidingWindow, _) => ("sliding", 2 * period, vec![amount, units, period]),
+        (Algorithm::TokenBucket | Algorithm::LeakyQueue, _) => {
+            let (name, full, room) = levels(limit, period, manner.longest);
+            let most = if forces { DEBT_MAX.max(full.us) } else { full.us };
+            let cost = u128::from(cost) * u128::from(period);
+            let cost = match manner.mode {
+                // More than the longest debt is as much as that, and more than there is to give back as much as there is.
+                Mode::Force => time_of(cost, amount, DEBT_MAX + 1),
+                _ => time_of(cost, amount, EXACT_MAX - 1),
+            };
+            let pairs = [cost, full, room];
+            let numbers = [amount, units]
+                .into_iter()
+                .chain(pairs.into_iter().flat_map(|pair| [pair.us, pair.rest]));
+            (name, most, numbers.collect())
+        }
+    };
+    if now.unwrap_or(0).saturating_add(matters) >= EXACT_MAX {
         return Err(unsupported("time so far ahead"));
     }
-    Ok(Words { algorithm, numbers })
+    Ok(Words { algorithm, matters, numbers })
+}
+
+/// Returns the name, the longest that a clock set back may leave, and how far ahead the time value may lie after a charge.
+fn levels(limit: &Metered, period: u64, longest: Option<Span>) -> (&'static str, Pair, Pair) {
+    let amount = limit.amount().get();
+    let (one, full) = (u128::from(period), u128::from(limit.burst()) * u128::from(period));
+    if limit.algorithm() == Algorithm::TokenBucket {
+        let full = time_of(full, amount, EXACT_MAX - 1);
+        return ("bucket", full, full);
+    }
+    // The last unit's slot is no further than a full queue's, and no further than the caller waits: rounded down, as a delay
+    // is a whole number of these parts.
+    let waited =
+        longest.map(|wait| u128::from(wait.as_nanos()) * u128::from(amount) / u128::from(US));
+    let room = waited.map_or(full, |waited| full.min(waited)) + one;
+    let time = |level| time_of(level, amount, EXACT_MAX - 1);
+    ("queue", time(full + one), time(room))
+}
+
+/// Returns the time that so many parts take, at most `most` microseconds.
+fn time_of(level: u128, amount: u64, most: u64) -> Pair {
+    let (us, rest) = (level / u128::from(amount), level % u128::from(amount));
+    match (u64::try_from(us), u64::try_from(rest)) {
+        (Ok(us), Ok(rest)) if us < most => Pair { us, rest },
+        _ => Pair { us: most, rest: 0 },
+    }
+}
+
+/// Returns the cost as the script counts it.
+fn counted(limit: &Metered, cost: u64, mode: Mode) -> Result<u64, StoreError> {
+    let counts = limit.algorithm() != Algorithm::TokenBucket;
+    match mode {
+        Mode::Check | Mode::Force if counts && cost >= EXACT_MAX => {
+            Err(unsupported(format!("cost of {EXACT_MAX} and more here")))
+        }
+        // A bucket only asks whether it is 0; and nothing that was counted is as much as this.
+        _ => Ok(cost.min(EXACT_MAX)),
+    }
 }
 
 #[cfg(test)]
@@ -71,20 +154,51 @@ mod tests {
     use super::*;
 
     fn told(limit: &str, cost: u64, now: u64) -> Result<Words, StoreError> {
+        asked(limit, cost, now, Mode::Check, None)
+    }
+
+    fn asked(
+        limit: &str,
+        cost: u64,
+        now: u64,
+        mode: Mode,
+        longest: Option<Span>,
+    ) -> Result<Words, StoreError> {
         let limit: Limit = limit.parse().unwrap();
-        words(limit.as_metered().unwrap(), cost, Some(now))
+        words(limit.as_metered().unwrap(), cost, Manner { mode, longest }, Some(now), &[])
     }
 
     #[test]
     fn products_are_made_before_the_script() {
-        let bucket = |numbers| Ok(Words { algorithm: "bucket", numbers });
-        assert_eq!(told("7/min", 1, 0), bucket([7, 60_000_000, 0, 8_571_428, 4]));
-        assert_eq!(told("7/min", 0, 0), bucket([7, 60_000_000, 0, 0, 0]));
+        let bucket = |matters, numbers: [u64; 8]| {
+            Ok(Words { algorithm: "bucket", matters, numbers: numbers.into() })
+        };
+        let minute = 60_000_000;
+        assert_eq!(told("7/min", 1, 0), bucket(minute, [7, 1, 8_571_428, 4, minute, 0, minute, 0]));
         // The product, 10¹² · 86,400,000,000, is far beyond 2⁵³; neither of its parts is.
-        let day = bucket([1_000_000_000_000, 86_400_000_000, 0, 0, 86_400_000_000]);
-        assert_eq!(told("1000000000000/day", 1, 0), day);
-        let window = Words { algorithm: "window", numbers: [10, 60_000_000, 3, 0, 0] };
+        let day = 86_400_000_000;
+        let amount = 1_000_000_000_000;
+        assert_eq!(
+            told("1000000000000/day", 1, 0),
+            bucket(day, [amount, 1, 0, day, day, 0, day, 0])
+        );
+        let window = Words { algorithm: "window", matters: minute, numbers: vec![10, 3, minute] };
         assert_eq!(told("10/min fixed-window", 3, 0), Ok(window));
+    }
+
+    #[test]
+    fn who_cannot_wait_has_less_room() {
+        let room = |longest: Option<u64>| {
+            let longest = longest.map(Span::from_nanos);
+            let words = asked("3/us burst 6 leaky-queue", 1, 0, Mode::Check, longest).unwrap();
+            (words.numbers[6], words.numbers[7])
+        };
+        // In thirds of a microsecond: six may wait, and the one in service makes seven.
+        assert_eq!(room(None), (2, 1));
+        assert_eq!(room(Some(u64::MAX)), (2, 1));
+        assert_eq!(room(Some(334)), (0, 2));
+        assert_eq!(room(Some(333)), (0, 1));
+        assert_eq!(room(Some(0)), (0, 1));
     }
 
     #[test]
@@ -96,9 +210,8 @@ mod tests {
             ("2251799813685249/s fixed-window", 0),
             ("60/min", EXACT_MAX - 60_000_000),
             ("60/min fixed-window", EXACT_MAX - 60_000_000),
-            ("60/calendar-day", 0),
-            ("60/min sliding-log", 0),
-            ("60/min leaky-queue", 0),
+            ("60/min sliding-window", EXACT_MAX - 120_000_000),
+            ("60/calendar-day", EXACT_MAX - 1),
         ] {
             let refused = told(limit, 1, now);
             assert!(matches!(refused, Err(StoreError::Unsupported(_))), "{limit}: {refused:?}");
@@ -109,5 +222,9 @@ mod tests {
             microseconds(Timestamp::from_nanos(1_500)),
             Err(unsupported("time between two microseconds"))
         );
+        let force = |limit, cost| asked(limit, cost, 0, Mode::Force, None);
+        assert!(force("1/s", u64::MAX).is_ok());
+        assert!(matches!(force("1/s sliding-log", EXACT_MAX), Err(StoreError::Unsupported(_))));
+        assert!(force("1/s sliding-log", EXACT_MAX - 1).is_ok());
     }
 }

@@ -2,8 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test may end early")]
 
 mod agree;
+mod clock;
 mod concurrent;
 mod conformance;
+mod expiry;
 mod outage;
 mod refused;
+mod script;
+mod suite;
 mod support;
+mod wide;

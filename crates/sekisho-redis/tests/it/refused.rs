@@ -1,6 +1,7 @@
 //! What this store does not have, it says; and what is under its keys that is not its own.
 
 use sekisho::{Ask, Mode, Now, Outcome, Store, StoreError, Timestamp};
+use sekisho_redis::RedisStore;
 
 use crate::support::{Counted, Pair, check_now};
 
@@ -8,22 +9,28 @@ use crate::support::{Counted, Pair, check_now};
 async fn what_is_not_there_is_named() {
     let pair = Pair::start();
     for limit in [
-        "10/min sliding-log",
-        "10/min sliding-window",
-        "10/min anchored-window",
-        "10/min leaky-queue",
-        "10/calendar-day",
         "10/999ns",
+        "10/1500ns sliding-log",
+        "2251799813685249/s",
+        "2251799813685249/s fixed-window",
     ] {
-        let error = check_now(&pair.redis, &Counted::new(limit, "id", "u"), 1).await.unwrap_err();
+        let counted = Counted::new(limit, "id", "u");
+        let error = check_now(&pair.redis, &counted, 1).await.unwrap_err();
         assert!(matches!(error, StoreError::Unsupported(_)), "{limit}: {error:?}");
+        // And before anybody asks.
+        assert_eq!(RedisStore::supports(&counted.limit), Err(error));
+    }
+    for limit in
+        ["10/min", "10/calendar-day", "block", "unlimited", "2251799813685248/us sliding-log"]
+    {
+        assert_eq!(RedisStore::supports(&limit.parse().unwrap()), Ok(()));
     }
     let ten = Counted::new("10/min", "ten", "u");
     let charges = [ten.charge(1)];
     for (mode, at) in [
-        (Mode::Force, 0),
-        (Mode::Refund { at: Timestamp::EPOCH }, 0),
+        (Mode::Refund { at: Timestamp::from_nanos(1) }, 0),
         (Mode::Check, 1),
+        (Mode::Force, 6_000_000_000_000_000_000),
         (Mode::Check, u64::MAX),
     ] {
         let now = Now::At(Timestamp::from_nanos(at));
@@ -75,12 +82,81 @@ async fn b45_what_others_left_without_an_expiry_blocks_nobody() {
     assert_eq!(check_now(&pair.redis, &ten, 1).await.unwrap().verdicts[0].remaining, Some(9));
     let left: i64 = redis::cmd("PTTL").arg(key).query_async(&mut connection).await.unwrap();
     assert!((1..=6_001).contains(&left), "{left}");
-    // What looks like ours and is not is an error, and is not overwritten.
+}
+
+#[tokio::test]
+async fn what_looks_like_ours_and_is_not_is_an_error_and_stays() {
+    let pair = Pair::start();
+    let mut connection = pair.connection().await;
+    let key = "sk1:{=u}test:ten";
+    for (algorithm, bad) in [
+        ("token-bucket", "b 1 nonsense"),
+        ("token-bucket", "b"),
+        ("token-bucket", "b 1 7 7"),
+        ("token-bucket", "b 1 0 0"),
+        ("token-bucket", "b -1 0 7"),
+        ("token-bucket", "b 1 0 7 "),
+        ("token-bucket", "b 9007199254740993 0 7"),
+        ("token-bucket", "b 1 0 7 1 1"),
+        ("token-bucket", "banana"),
+        ("leaky-queue", "q 1 0 7"),
+        ("leaky-queue", "q 1 0 7 1 1e3"),
+        ("fixed-window", "w 1"),
+        ("fixed-window", "w 0x10 1"),
+        ("anchored-window", "a 1 2 3"),
+        ("sliding-window", "s 1 2"),
+        ("sliding-log", "l 1"),
+        ("sliding-log", "l 0 1 1"),
+        ("sliding-log", "l 000000000000000x"),
+        ("sliding-log", "l 0000000000000000 1700000000000000 nonsense-of-ours"),
+        ("sliding-log", "l 0000000000000009 9000000000000000 0000000000000003"),
+        ("sliding-log", "l 0000000000000000 9999999999999999 0000000000000003"),
+    ] {
+        let ten = Counted::new(&format!("10/min {algorithm}"), "ten", "u");
+        let good = Counted::new("10/min", "good", "u");
+        let _: () = redis::cmd("SET").arg(key).arg(bad).query_async(&mut connection).await.unwrap();
+        let charges = [good.charge(1), ten.charge(1)];
+        let asks = [Ask::new(&charges, Mode::Check)];
+        let error = pair.redis.decide(&asks, Now::StoreClock).await.pop().unwrap().unwrap_err();
+        assert!(
+            matches!(&error, StoreError::Unavailable(why) if why.contains("never wrote")),
+            "{bad}: {error:?}"
+        );
+        let kept: String = redis::cmd("GET").arg(key).query_async(&mut connection).await.unwrap();
+        assert_eq!(kept, bad);
+        // Nor was the limit charged that had nothing wrong.
+        assert_eq!(check_now(&pair.redis, &good, 0).await.unwrap().verdicts[0].remaining, Some(10));
+    }
+    let _: () = redis::cmd("DEL").arg(key).query_async(&mut connection).await.unwrap();
     let _: () =
-        redis::cmd("SET").arg(key).arg("b 1 nonsense").query_async(&mut connection).await.unwrap();
+        redis::cmd("LPUSH").arg(key).arg("w 1 1").query_async(&mut connection).await.unwrap();
+    let ten = Counted::new("10/min", "ten", "u");
     let error = check_now(&pair.redis, &ten, 1).await.unwrap_err();
     assert!(
-        matches!(&error, StoreError::Unavailable(why) if why.contains("never wrote")),
+        matches!(&error, StoreError::Unavailable(why) if why.contains("WRONGTYPE")),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn a_count_beyond_what_lua_counts_is_refused_and_charges_nothing() {
+    const MOST: u64 = (1 << 53) - 1;
+    let pair = Pair::start();
+    let at = Now::At(Timestamp::from_secs(1_700_000_000));
+    let minute = Counted::new("10/min", "minute", "u");
+    for algorithm in
+        ["fixed-window", "anchored-window", "sliding-window", "sliding-log", "leaky-queue"]
+    {
+        let ten = Counted::new(&format!("10/s {algorithm}"), algorithm, "u");
+        let ask = async |cost| {
+            let charges = [minute.charge(1), ten.charge(cost)];
+            pair.decide(Ask::new(&charges, Mode::Force), at).await
+        };
+        let before = ask(MOST - 1).await.unwrap().verdicts[0];
+        for cost in [2, MOST, u64::MAX] {
+            assert!(matches!(ask(cost).await, Err(StoreError::Unsupported(_))), "{algorithm}");
+        }
+        let after = ask(1).await.unwrap().verdicts[0];
+        assert!(after.reset_after > before.reset_after, "{before:?} {after:?}");
+    }
 }
