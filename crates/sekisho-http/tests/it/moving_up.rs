@@ -17,7 +17,7 @@ use sekisho::{Clock, FakeClock, Limiter, Mode, Span};
 use sekisho_http::layer::LimitLayer;
 use tower::{Layer, Service, service_fn};
 
-use crate::support::{START, Started, from, limiter};
+use crate::support::{START, Started, decide, from, limiter};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -80,17 +80,7 @@ impl Queue {
     }
 
     fn remaining(&self) -> Option<u64> {
-        let path = sekisho::CanonicalPath::parse("/").expect("a path");
-        let request = sekisho::Request {
-            method: "GET",
-            host: None,
-            path: &path,
-            query: None,
-            client: Some([203, 0, 113, 9].into()),
-            principal: None,
-            headers: &sekisho::NoHeaders,
-        };
-        self.limiter.decide_now(&request, Mode::Look).binding()?.verdict.remaining
+        decide(&self.limiter, "/", Mode::Look).binding()?.verdict.remaining
     }
 }
 
@@ -205,17 +195,7 @@ fn those_who_wait_elsewhere_keep_the_slots_that_they_were_told() {
     let first = queue.ask("first");
     step();
     // As the check API asks: whoever it answers waits for two seconds, whatever becomes of others.
-    let path = sekisho::CanonicalPath::parse("/").expect("a path");
-    let request = sekisho::Request {
-        method: "GET",
-        host: None,
-        path: &path,
-        query: None,
-        client: Some([203, 0, 113, 9].into()),
-        principal: None,
-        headers: &sekisho::NoHeaders,
-    };
-    let told = queue.limiter.decide_now(&request, Mode::Check);
+    let told = decide(&queue.limiter, "/", Mode::Check);
     assert_eq!(told.delay.as_nanos(), 2 * SECOND - 2);
     step();
     drop(first);

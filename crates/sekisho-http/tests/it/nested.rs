@@ -6,7 +6,7 @@ use http::Request;
 use sekisho_http::layer::LimitLayer;
 use tower::{Layer, ServiceBuilder, service_fn};
 
-use crate::support::{call, get, layer, limiter, named, send};
+use crate::support::{call, decide, get, layer, limiter, named, send};
 
 fn policy(name: &str, path: &str, limit: &str) -> String {
     format!(
@@ -71,18 +71,8 @@ async fn of_a_limiter_that_is_known_in_part_the_rest_is_charged() {
 /// Returns what is left of a policy.
 fn remaining(layer: &LimitLayer, policy: &str) -> u64 {
     let limiter = layer.limiter();
-    let path = sekisho::CanonicalPath::parse("/a").expect("a path");
-    let request = sekisho::Request {
-        method: "GET",
-        host: None,
-        path: &path,
-        query: None,
-        client: Some([203, 0, 113, 9].into()),
-        principal: None,
-        headers: &sekisho::NoHeaders,
-    };
     let ask = sekisho::Asked { policy: Some(policy), ..sekisho::Mode::Look.into() };
-    let decision = limiter.decide_now(&request, ask);
+    let decision = decide(limiter, "/a", ask);
     decision.binding().and_then(|part| part.verdict.remaining).expect("a limit")
 }
 

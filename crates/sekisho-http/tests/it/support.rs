@@ -12,7 +12,8 @@ use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
 use sekisho::{
-    Clock, FakeClock, Limiter, Memory, MemoryOptions, Overflow, PolicySet, Store, Timestamp,
+    Asked, CanonicalPath, Clock, Decision, FakeClock, Limiter, Memory, MemoryOptions, NoHeaders,
+    Overflow, PolicySet, Store, Timestamp,
 };
 use sekisho_http::layer::{LimitLayer, Peer};
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -48,6 +49,21 @@ pub(crate) fn full(file: &str) -> LimitLayer {
         drop(limiter.decide_direct_now(&ask, sekisho::Mode::Check));
     }
     LimitLayer::new(Arc::new(limiter))
+}
+
+/// Asks a limiter itself, as whoever [`get`] comes from.
+pub(crate) fn decide<'a>(limiter: &Limiter, path: &str, ask: impl Into<Asked<'a>>) -> Decision {
+    let path = CanonicalPath::parse(path).expect("a path");
+    let request = sekisho::Request {
+        method: "GET",
+        host: None,
+        path: &path,
+        query: None,
+        client: Some([203, 0, 113, 9].into()),
+        principal: None,
+        headers: &NoHeaders,
+    };
+    limiter.decide_now(&request, ask)
 }
 
 /// A response, read to its end.
