@@ -1,36 +1,56 @@
 //! A Redis of one's own for one test: on a port that nobody else has, keeping nothing, gone with the test.
 //!
-//! The program is `redis-server` on the `PATH`, or what `SEKISHO_REDIS_SERVER` names. A test that finds none fails: a
-//! skipped test would promise what nobody has seen.
+//! The program is `redis-server` on the `PATH`, or what `SEKISHO_REDIS_SERVER` names; a [`Builder`] starts a Valkey just
+//! as well. A test that finds none fails: a skipped test would promise what nobody has seen.
+
+mod builder;
+mod certificate;
+mod client;
+mod process;
+mod questions;
 
 use std::{
-    env, fs,
-    io::{self, BufRead, BufReader, Read, Write},
+    env,
+    fs::{self, File},
     net::TcpListener,
-    os::unix::net::UnixStream,
-    path::{Path, PathBuf},
-    process::{self, Child, ChildStdout, Command, Stdio},
-    sync::{
-        atomic::{AtomicU32, Ordering},
-        mpsc,
-    },
-    thread,
+    path::PathBuf,
+    process::{self as this, Child, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
-/// How long a server may be silent before it is ready.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// How often another free port is tried, as somebody may take one between our look and the server's.
+pub(crate) use crate::redis_server::builder::Mode;
+pub use crate::redis_server::{
+    builder::{Builder, Program},
+    client::Reply,
+};
+use crate::{
+    redis_server::{builder::Place, certificate::Certificates},
+    wait::PATIENCE,
+};
+
+/// How often other free ports are tried, as somebody may take one between our look and the server's.
 const PORTS_TRIED: usize = 5;
-const MISSING: &str = "these tests need a Redis server: install one (`apt-get install redis-server`, \
-    `brew install redis`) or name its program in SEKISHO_REDIS_SERVER";
 
 /// A running server, which is killed when this is dropped.
+///
+/// ```no_run
+/// use sekisho_testkit::redis_server::RedisServer;
+///
+/// let server = RedisServer::start();
+/// server.command(&["SET", "key", "1"]);
+/// assert_eq!(server.command(&["INCR", "key"]).integer(), 2);
+/// assert_eq!(server.keys_without_expiry(""), ["key"]);
+/// ```
 #[derive(Debug)]
 pub struct RedisServer {
     child: Option<Child>,
+    setup: Builder,
     folder: PathBuf,
     port: u16,
+    bus_port: u16,
+    tls_port: u16,
+    certificates: Option<Certificates>,
 }
 
 impl RedisServer {
@@ -39,20 +59,12 @@ impl RedisServer {
     /// # Panics
     /// When there is no server to start, with how to get one; or when it does not start, with what it said.
     pub fn start() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = env::temp_dir().join(format!("sekisho-redis-{}-{count}", process::id()));
-        fs::create_dir_all(&folder).expect("the folder for temporary files takes a folder");
-        let mut server = Self { child: None, folder, port: 0 };
-        let mut said = String::new();
-        for _ in 0..PORTS_TRIED {
-            server.port = free_port();
-            match server.launch() {
-                Ok(()) => return server,
-                Err(why) => said = why,
-            }
-        }
-        panic!("redis-server does not start; it said:\n{said}");
+        Self::builder().start()
+    }
+
+    /// A server with settings of its own.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 
     /// Starts it again, empty, on the same port, after [`stop`](Self::stop).
@@ -62,7 +74,7 @@ impl RedisServer {
     pub fn restart(&mut self) {
         self.stop();
         if let Err(said) = self.launch() {
-            panic!("redis-server does not start again; it said:\n{said}");
+            panic!("the server does not start again; it said:\n{said}");
         }
     }
 
@@ -77,14 +89,76 @@ impl RedisServer {
         }
     }
 
+    /// Stops its every thread, as a machine does that swaps or is moved: connections stay, and nobody answers.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn pause(&self) {
+        process::pause(self.pid());
+    }
+
+    /// Lets it go on after [`pause`](Self::pause), with all that was sent to it meanwhile.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn resume(&self) {
+        process::resume(self.pid());
+    }
+
+    /// Returns whether it was started and not stopped since; a paused server runs.
+    pub fn runs(&self) -> bool {
+        self.child.is_some()
+    }
+
+    /// Returns the number of its process.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it does not run").id()
+    }
+
+    /// Returns how long its threads have been on a processor since it started, in steps of the kernel's 10 ms.
+    ///
+    /// # Panics
+    /// When it does not run, or the system has no `/proc`.
+    pub fn cpu(&self) -> Duration {
+        process::cpu(self.pid())
+    }
+
     /// Returns the port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns the address over TCP.
+    /// Returns the address over TCP, with the password if there is one.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}/", self.port)
+        format!("redis://{}127.0.0.1:{}/", self.credentials(), self.port)
+    }
+
+    /// Returns the address over TLS.
+    ///
+    /// # Panics
+    /// When it has none: see [`Builder::tls`].
+    pub fn tls_url(&self) -> String {
+        format!("rediss://{}127.0.0.1:{}/", self.credentials(), self.tls_port())
+    }
+
+    /// Returns the port for TLS on 127.0.0.1.
+    ///
+    /// # Panics
+    /// When it has none: see [`Builder::tls`].
+    pub fn tls_port(&self) -> u16 {
+        assert!(self.setup.tls, "it was started without TLS");
+        self.tls_port
+    }
+
+    /// Returns the authority that signed its certificate, which clients are to trust.
+    ///
+    /// # Panics
+    /// When it has none: see [`Builder::tls`].
+    pub fn authority_pem(&self) -> &str {
+        &self.certificates.as_ref().expect("it was started without TLS").authority_pem
     }
 
     /// Returns the path of its socket.
@@ -92,31 +166,67 @@ impl RedisServer {
         self.folder.join("redis.sock")
     }
 
+    /// Returns the port that the nodes of a cluster talk to one another through.
+    pub(crate) fn bus_port(&self) -> u16 {
+        self.bus_port
+    }
+
+    /// Starts what `setup` says.
+    fn start_with(setup: Builder) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("sekisho-redis-{}-{count}", this::id()));
+        fs::create_dir_all(&folder).expect("the folder for temporary files takes a folder");
+        let certificates = setup.tls.then(|| Certificates::make(&folder));
+        let mut server =
+            Self { child: None, setup, folder, port: 0, bus_port: 0, tls_port: 0, certificates };
+        let mut said = String::new();
+        for _ in 0..PORTS_TRIED {
+            [server.port, server.bus_port, server.tls_port] = free_ports();
+            match server.launch() {
+                Ok(()) => return server,
+                Err(why) => said = why,
+            }
+        }
+        panic!("{} does not start; it said:\n{said}", server.setup.which().path().display());
+    }
+
     /// Starts the program and waits until it is ready, or returns what it said before it ended.
     fn launch(&mut self) -> Result<(), String> {
-        let program = env::var_os("SEKISHO_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
-        let mut child = Command::new(&program)
-            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
-            .args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", ""])
-            .arg("--dir")
-            .arg(&self.folder)
-            .arg("--unixsocket")
-            .arg(self.socket())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}; {MISSING}", program.display()));
+        let [file, errors] = ["redis.conf", "errors"].map(|name| self.folder.join(name));
+        let socket = self.socket();
+        let place = Place {
+            folder: &self.folder,
+            socket: &socket,
+            port: self.port,
+            bus_port: self.bus_port,
+            tls: self.certificates.as_ref().map(|files| (self.tls_port, files)),
+        };
+        fs::write(&file, self.setup.settings(&place)).expect("our own folder takes a file");
+        let mut command = self.setup.command(&file);
+        let stderr = File::create(&errors).expect("our own folder takes a file");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            let program = self.setup.which();
+            panic!("{}: {error}; {}", program.path().display(), program.missing())
+        });
         let output = child.stdout.take().expect("its output is piped");
         // Kept from here on, so that a panic below ends it too.
         self.child = Some(child);
-        let ready = await_ready(output);
-        if ready.is_err() {
+        if let Err(said) = process::await_ready(output) {
             self.stop();
-            return ready;
+            // What is wrong with its settings stands here.
+            return Err(said + &fs::read_to_string(&errors).unwrap_or_default());
         }
         // The socket's name is ours alone, so it is our server that answers; and it ends when it cannot have its port.
-        ping(&self.socket()).map_err(|error| error.to_string())
+        match self.try_command(&["PING"], PATIENCE) {
+            Ok(Reply::Status(word)) if word == "PONG" => Ok(()),
+            other => Err(format!("{other:?} to PING")),
+        }
+    }
+
+    fn credentials(&self) -> String {
+        self.setup.password.as_ref().map(|word| format!(":{word}@")).unwrap_or_default()
     }
 }
 
@@ -133,57 +243,13 @@ impl Drop for RedisServer {
 /// # Panics
 /// When the machine has none.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("127.0.0.1 has a free port");
-    listener.local_addr().expect("a listener has an address").port()
+    let [port] = free_ports();
+    port
 }
 
-/// Reads what the server says until it says that it is ready, and goes on reading so that its pipe never fills.
-fn await_ready(output: ChildStdout) -> Result<(), String> {
-    let (sender, lines) = mpsc::channel();
-    // Ends with the output, which ends with the server.
-    drop(thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            // Nobody listens any more once it is ready.
-            let _ignored = sender.send(line);
-        }
-    }));
-    let mut said = String::new();
-    loop {
-        match lines.recv_timeout(START_TIMEOUT) {
-            Ok(line) if line.to_ascii_lowercase().contains("ready to accept connections") => {
-                return Ok(());
-            }
-            Ok(line) => said.extend([line.as_str(), "\n"]),
-            Err(_) => return Err(said),
-        }
-    }
-}
-
-fn ping(socket: &Path) -> io::Result<()> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(START_TIMEOUT))?;
-    stream.write_all(b"PING\r\n")?;
-    let mut reply = [0; 7];
-    stream.read_exact(&mut reply)?;
-    if &reply == b"+PONG\r\n" { Ok(()) } else { Err(io::Error::other("no answer to PING")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_answers_starts_again_and_goes_with_its_test() {
-        let mut one = RedisServer::start();
-        let other = RedisServer::start();
-        assert_ne!(one.port(), other.port());
-        one.stop();
-        assert!(ping(&one.socket()).is_err());
-        ping(&other.socket()).unwrap();
-        one.restart();
-        ping(&one.socket()).unwrap();
-        let folder = one.folder.clone();
-        drop(one);
-        assert!(!folder.exists());
-    }
+/// Returns several, held together for a moment so that none comes twice.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners =
+        [(); N].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("127.0.0.1 has a free port"));
+    listeners.each_ref().map(|one| one.local_addr().expect("a listener has an address").port())
 }
