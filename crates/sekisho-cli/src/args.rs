@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use sekisho::Limit;
@@ -38,7 +38,8 @@ pub(crate) enum Command {
     ///
     /// `sekisho simulate` lists the named experiments, and `sekisho simulate boundary` runs one. `--limit` with `--trace` answers
     /// each request of a trace with one JSON object; a trace line is `seconds[,key[,cost]]`, and empty lines and lines that begin
-    /// with `#` are skipped. `--limit` with `--arrivals`, or `--scenario`, is an experiment of your own.
+    /// with `#` are skipped. `--limit` with `--arrivals`, or `--scenario`, is an experiment of your own. All of it happens in memory,
+    /// but for `race`, and a trace with `--store`.
     Simulate(Simulate),
     /// Show the most that a limit lets through in a stretch of time, and try it.
     Bound(Bound),
@@ -127,7 +128,7 @@ pub(crate) struct Explain {
     pub(crate) output: TextOrJson,
 }
 
-/// What only an experiment of a user's own has.
+/// What only an experiment of a user's own has; a trace, which is the first, can be answered alone too.
 const OWN: [&str; 13] = [
     "trace", "arrivals", "keys", "zipf", "servers", "shares", "counting", "ahead", "retry",
     "jitter", "tries", "window", "seed",
@@ -139,7 +140,7 @@ pub(crate) struct Simulate {
     /// A named experiment, like `boundary`. With nothing at all, they are listed.
     #[arg(value_name = "EXPERIMENT", conflicts_with_all = ["all", "scenario", "limits"], conflicts_with_all = OWN)]
     pub(crate) name: Option<String>,
-    /// Run all named experiments.
+    /// Run all named experiments; `race` only with `--store`.
     #[arg(long, conflicts_with_all = ["scenario", "limits"], conflicts_with_all = OWN)]
     pub(crate) all: bool,
     /// An experiment of your own: a TOML file, or `-` for the standard input.
@@ -152,6 +153,22 @@ pub(crate) struct Simulate {
     /// The trace: a file, or `-` for the standard input.
     #[arg(long, value_name = "FILE|-", requires = "limits")]
     pub(crate) trace: Option<PathBuf>,
+    /// A Redis or Valkey server, like `redis://127.0.0.1:6379`, for `race`, or to answer a trace there: its times are then whole
+    /// microseconds. The keys have a prefix of their own and are removed afterwards.
+    #[arg(long, value_name = "URL", conflicts_with = "scenario", conflicts_with_all = &OWN[1..])]
+    pub(crate) store: Option<StoreUrl>,
+    /// How often `race` tries each way of counting; 20 when absent.
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "store",
+        conflicts_with = "limits",
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
+    pub(crate) trials: Option<u32>,
+    /// Be one process of a race, which says on the standard input what to do.
+    #[arg(long, hide = true, exclusive = true)]
+    pub(crate) racer: bool,
     /// How to print. By default one JSON object a request for a trace alone, and a table for all else; with `jsonl` that is one
     /// object a row. `svg` needs `--out`.
     #[arg(long, value_enum)]
@@ -163,7 +180,8 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) own: Own,
+    // It is by far the largest part of the command line.
+    pub(crate) own: Box<Own>,
 }
 
 /// An experiment of a user's own, on the command line. A scenario file has the same fields.
@@ -240,6 +258,22 @@ impl Own {
 /// Limits that are decided together.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits(pub(crate) Vec<Limit>);
+
+/// Where a shared store is. It may hold a password, so it is read where it is used and nobody prints it.
+#[derive(Clone)]
+pub(crate) struct StoreUrl(pub(crate) String);
+
+impl From<String> for StoreUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreUrl(…)")
+    }
+}
 
 /// How an experiment is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

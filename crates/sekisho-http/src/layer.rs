@@ -36,7 +36,8 @@ pub use self::{
 /// Work that is left over when nobody waits for it.
 pub type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What happens to requests while the store cannot decide.
+/// What happens to requests while the store cannot decide, where no policy says: one with `on_store_error`, or of a file whose
+/// `[store]` has a `url`, does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenStoreDown {
     /// They are refused with status 503.
@@ -232,14 +233,14 @@ impl<S: Store + 'static> LimitLayer<S> {
         Self { grpc, ..self }
     }
 
-    /// Says what happens while the store cannot decide.
+    /// Says what happens while the store cannot decide and no policy says.
     #[must_use]
     pub fn when_store_down(self, when_store_down: WhenStoreDown) -> Self {
         Self { when_store_down, ..self }
     }
 
     /// Says who finishes giving back what an abandoned wait was charged, when the store cannot do it at once:
-    /// `|work| drop(tokio::spawn(work))`. The memory store never needs it.
+    /// `|work| drop(tokio::spawn(work))`. The memory store never needs it, a shared one always does.
     #[must_use]
     pub fn background(self, spawn: impl Fn(Background) + Send + Sync + 'static) -> Self {
         Self { background: Some(Arc::new(spawn)), ..self }

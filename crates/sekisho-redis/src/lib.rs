@@ -22,11 +22,27 @@
 //! and periods that are no whole microseconds, amounts above 2⁵¹, and counts and times that would go beyond 2⁵³.
 #![forbid(unsafe_code)]
 
-mod connection;
+mod call;
+mod cluster;
+mod command;
+mod denials;
+mod instant;
 mod key;
+mod link;
+mod question;
+mod refusal;
 mod script;
+mod sentinel;
+mod servers;
+mod shards;
 mod state;
+mod stats;
 mod store;
+mod wire;
 mod words;
 
-pub use crate::store::{BATCH_MAX, RedisOptions, RedisStore};
+pub use crate::{
+    link::Change,
+    stats::{Histogram, ServerStats, Stats},
+    store::{OpenError, RedisOptions, RedisStore},
+};

@@ -1,71 +1,110 @@
-//! The store: asks in, script calls out, as many at once as have queued up.
+//! The store: asks in, questions to servers out, answers back.
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+mod open;
+mod split;
+mod tls;
+
+use std::{collections::HashSet, fmt, sync::Arc};
+
+use sekisho::{
+    Answer, Ask, Key, Limit, Mode, Now, Scope, Span, Store, StoreAddress, StoreAddressError,
+    StoreError, Topology,
 };
 
-use redis::{Pipeline, RedisResult, Script, Value, cmd};
-use sekisho::{Answer, Ask, Key, Limit, Mode, Now, Scope, Span, Store, StoreError, Timestamp};
+pub use self::open::OpenError;
+use tokio::time::Instant;
 
+use self::split::Split;
 use crate::{
-    connection::{Connection, is_unknown_script, unavailable},
+    denials::Denials,
+    instant,
     key::Layout,
-    script::{Call, Reply, SOURCE},
+    link::{Change, Manners, OnChange, Waiting},
+    question::{Answered, Question, Told},
+    servers::Servers,
+    stats::Stats,
     words::{Manner, words},
 };
 
-/// The most script calls that are sent in one go. A server runs one at a time, and everybody else waits that long.
-pub const BATCH_MAX: usize = 128;
-
-/// How often a call is sent: the script asks for the calendar windows of its clock, and of each state that lies after it.
-const SENT_MAX: usize = 8;
-
-/// How a Redis is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a shared store is used.
+#[derive(Clone, PartialEq, Eq)]
 pub struct RedisOptions {
     /// What every key begins with. Default: `sk`.
     pub prefix: String,
-    /// How long a caller waits for a connection. Default: 250 ms.
-    pub connect_timeout: Span,
-    /// How long a caller waits for a reply. Default: 50 ms.
-    pub response_timeout: Span,
+    /// How long a dial, a handshake and a reply may take each, and how long a caller waits in all. Default: 50 ms.
+    pub timeout: Span,
+    /// The password, instead of the address's.
+    pub password: Option<String>,
+    /// The certificates that servers behind TLS are checked with, as PEM; the machine's own when absent.
+    pub roots: Option<Vec<u8>>,
 }
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self {
-            prefix: "sk".to_owned(),
-            connect_timeout: Span::from_nanos(250_000_000),
-            response_timeout: Span::from_nanos(50_000_000),
-        }
+        let timeout = Span::from_nanos(50_000_000);
+        Self { prefix: "sk".to_owned(), timeout, password: None, roots: None }
+    }
+}
+
+impl fmt::Debug for RedisOptions {
+    // Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { prefix, timeout, password: _, roots: _ } = self;
+        f.debug_struct("RedisOptions")
+            .field("prefix", prefix)
+            .field("timeout", timeout)
+            .finish_non_exhaustive()
     }
 }
 
 /// The store that several machines share.
 ///
 /// Dials when it is first asked, and again after a failure: a server that is down is an error of a call, not of the start.
-/// Wants a tokio runtime.
+/// Nothing that a server may have charged is sent twice. Wants a tokio runtime.
 pub struct RedisStore {
-    connection: Connection,
+    servers: Servers,
     layout: Layout,
-    script: Script,
-    /// The server's clock when it last told, in nanoseconds: which calendar windows it will need next.
-    seen: AtomicU64,
+    denials: Denials,
+    on_change: OnChange,
 }
 
 impl RedisStore {
-    /// Returns a store on the server at `url` (`redis://host:port/db`, `redis+unix:///path`).
+    /// Returns a store at one address, as [`StoreAddress`] reads it.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when the text is no such address.
+    /// [`StoreError::Unavailable`] when the text is no such address, or TLS cannot be set up.
     pub fn new(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
-        let RedisOptions { prefix, connect_timeout, response_timeout } = options;
+        let wrong = |error: StoreAddressError| StoreError::Unavailable(error.to_string().into());
+        Self::at(&[url.parse().map_err(wrong)?], options)
+    }
+
+    /// Returns a store at one address, or spread over the servers at several.
+    ///
+    /// Over several, each identity is counted on one of them, which its name decides. When the list changes, those whose
+    /// server changes begin anew: each of them may go once more as far as its limits allow at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when there is no address, one of several is not a single server, or TLS cannot be set up.
+    pub fn at(addresses: &[StoreAddress], options: RedisOptions) -> Result<Self, StoreError> {
+        let RedisOptions { prefix, timeout, password, roots } = options;
+        let on_change = OnChange::default();
+        let manners = |address: &StoreAddress| {
+            let tls = if address.tls { Some(tls::config(roots.as_deref())?) } else { None };
+            Ok(Manners {
+                timeout,
+                tls,
+                user: address.user.clone(),
+                password: password.clone().or_else(|| address.password.clone()),
+                database: address.database,
+                is_cluster: address.topology == Topology::Cluster,
+                on_change: Arc::clone(&on_change),
+            })
+        };
         Ok(Self {
-            connection: Connection::new(url, connect_timeout, response_timeout)?,
+            servers: Servers::new(addresses, manners)?,
             layout: Layout::new(&prefix),
-            script: Script::new(SOURCE),
-            seen: AtomicU64::new(0),
+            denials: Denials::new(),
+            on_change,
         })
     }
 
@@ -80,127 +119,130 @@ impl RedisStore {
         words.map_or(Ok(()), |words| words.map(drop))
     }
 
-    async fn batch(&self, asks: &[Ask<'_>], now: Now) -> Vec<Result<Answer, StoreError>> {
-        let about = Timestamp::from_nanos(self.seen.load(Relaxed));
-        let mut calls = Vec::with_capacity(asks.len());
-        let mut answers = Vec::with_capacity(asks.len());
-        for (index, ask) in asks.iter().enumerate() {
-            answers.push(match Call::new(ask, now, about, &self.layout) {
-                Err(error) => Err(error),
-                Ok(call) => call.answer_alone().map_or_else(
-                    || {
-                        calls.push((index, call));
-                        Err(missing())
-                    },
-                    Ok,
-                ),
-            });
-        }
-        for _ in 0..SENT_MAX {
-            let replies = self.run(&calls).await;
-            let mut again = Vec::new();
-            for ((index, mut call), reply) in calls.into_iter().zip(replies) {
-                match reply.and_then(|reply| call.reply(&reply)) {
-                    Ok(Reply::Answer(answer)) => {
-                        self.saw(now, answer.at);
-                        answers[index] = Ok(answer);
-                    }
-                    // Nothing has been charged, so to send it again counts nothing twice.
-                    Ok(Reply::Again) => again.push((index, call)),
-                    Err(error) => answers[index] = Err(error),
-                }
-            }
-            calls = again;
-        }
-        answers
+    /// Tells somebody of each change of what can be reached, from now on, instead of whom it told before. It is called by a
+    /// task that others wait for, so it should be quick.
+    pub fn on_change(&self, listener: impl Fn(&Change) + Send + Sync + 'static) {
+        *self.on_change.write() = Some(Box::new(listener));
     }
 
-    /// Remembers the server's clock.
-    fn saw(&self, now: Now, at: Timestamp) {
-        if now == Now::StoreClock {
-            self.seen.store(at.as_nanos(), Relaxed);
-        }
+    /// Returns what is counted since the store was made.
+    pub fn stats(&self) -> Stats {
+        Stats { servers: self.servers.stats(), cached_denials: self.denials.repeated() }
     }
 
-    /// Runs some calls: by the script's digest, and once more in full those for which the server did not know it.
-    async fn run(&self, calls: &[(usize, Call<'_>)]) -> Vec<Result<Value, StoreError>> {
-        let digest = self.script.get_hash();
-        let calls: Vec<&Call<'_>> = calls.iter().map(|(_, call)| call).collect();
-        let mut replies = match self.send(&calls, ("EVALSHA", digest)).await {
-            Ok(replies) => replies,
-            Err(error) => return vec![Err(error); calls.len()],
+    /// Puts an ask to the servers, without waiting for them.
+    fn start(&self, ask: &Ask<'_>, now: Now) -> Started {
+        let mut places = ask
+            .charges
+            .iter()
+            .filter(|charge| charge.limit.as_metered().is_some())
+            .map(|charge| self.servers.place(charge.key));
+        let place = places.next().unwrap_or(0);
+        if places.any(|other| other != place) {
+            return match Split::start(self, ask, now) {
+                Ok(split) => Started::Split(split),
+                Err(error) => Started::Known(Err(error)),
+            };
+        }
+        let question = match Question::new(ask, now, self.servers.about(place), &self.layout) {
+            Ok(question) => question,
+            Err(error) => return Started::Known(Err(error)),
         };
-        // Nothing has run of a call that was not known, so to send it again counts nothing twice.
-        let is_unknown = |reply: &RedisResult<Value>| reply.as_ref().is_err_and(is_unknown_script);
-        let unknown: Vec<usize> =
-            (0..replies.len()).filter(|at| is_unknown(&replies[*at])).collect();
-        let again: Vec<&Call<'_>> = unknown.iter().map(|at| calls[*at]).collect();
-        let mut failed = None;
-        match self.send(&again, ("EVAL", SOURCE)).await {
-            Ok(resent) => {
-                for (at, reply) in unknown.iter().zip(resent) {
-                    replies[*at] = reply;
-                }
-            }
-            Err(error) => failed = Some(error),
+        match question.answer_alone().or_else(|| self.denials.repeat(&question)) {
+            Some(answer) => Started::Known(Ok(answer)),
+            None => Started::Asked(self.put(place, question)),
         }
-        let replies = replies.into_iter().map(|reply| match (&failed, reply) {
-            (Some(failed), Err(error)) if is_unknown_script(&error) => Err(failed.clone()),
-            (_, reply) => reply.map_err(|error| unavailable(&error)),
-        });
-        replies.collect()
     }
 
-    /// Sends some calls in one go. None at all are no round trip.
-    async fn send(
-        &self,
-        calls: &[&Call<'_>],
-        (verb, script): (&str, &str),
-    ) -> Result<Vec<RedisResult<Value>>, StoreError> {
-        if calls.is_empty() {
-            return Ok(Vec::new());
+    /// Puts a question to who counts there.
+    fn put(&self, place: usize, question: Question) -> Asked {
+        let sent = instant::now();
+        Asked { place, sent, waiting: self.servers.ask(place, question) }
+    }
+
+    /// Waits for what the servers say.
+    async fn finish(&self, started: Started) -> Result<Answer, StoreError> {
+        match started {
+            Started::Known(answer) => answer,
+            Started::Asked(asked) => self.told(asked).await.map(|told| told.answer),
+            Started::Split(split) => split.finish(self).await,
         }
-        let mut pipeline = Pipeline::with_capacity(calls.len());
-        for call in calls {
-            pipeline.add_command(call.command(verb, script));
-        }
-        let replies = self.connection.send(&mut pipeline).await?;
-        if replies.len() == calls.len() { Ok(replies) } else { Err(missing()) }
+    }
+
+    async fn told(&self, asked: Asked) -> Result<Told, StoreError> {
+        let Asked { place, sent, waiting } = asked;
+        let Answered { question, mut told } = self.servers.told(place, waiting).await?;
+        self.denials.learn(&question, &mut told, sent);
+        Ok(told)
     }
 }
 
-fn missing() -> StoreError {
-    StoreError::Unavailable("not every call was replied to".into())
+/// An ask that has been put to the servers.
+enum Started {
+    /// There is nothing to wait for.
+    Known(Result<Answer, StoreError>),
+    Asked(Asked),
+    /// Its keys are counted in several places.
+    Split(Split),
+}
+
+/// A question on its way.
+struct Asked {
+    place: usize,
+    sent: Instant,
+    waiting: Waiting,
 }
 
 impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { connection, layout, script: _, seen: _ } = self;
+        let Self { servers, layout, denials: _, on_change: _ } = self;
         f.debug_struct("RedisStore")
-            .field("connection", connection)
+            .field("servers", servers)
             .field("layout", layout)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
 impl Store for RedisStore {
     async fn decide(&self, asks: &[Ask<'_>], now: Now) -> Vec<Result<Answer, StoreError>> {
+        if let [ask] = asks {
+            return vec![self.finish(self.start(ask, now)).await];
+        }
         let mut answers = Vec::with_capacity(asks.len());
-        for batch in asks.chunks(BATCH_MAX) {
-            answers.extend(self.batch(batch, now).await);
+        for asks in apart(asks) {
+            let started: Vec<Started> = asks.iter().map(|ask| self.start(ask, now)).collect();
+            for started in started {
+                answers.push(self.finish(started).await);
+            }
         }
         answers
     }
 
     async fn forget(&self, scope: &Scope, key: &Key) -> Result<bool, StoreError> {
-        let mut command = cmd("DEL");
-        command.arg(self.layout.key(scope, key));
-        let mut pipeline = Pipeline::with_capacity(1);
-        pipeline.add_command(command);
-        match self.connection.send(&mut pipeline).await?.pop() {
-            Some(Ok(Value::Int(removed))) => Ok(removed > 0),
-            Some(Err(error)) => Err(unavailable(&error)),
-            _ => Err(missing()),
-        }
+        let question = Question::forget(self.layout.key(scope, key));
+        self.denials.drop_all(&question.keys);
+        let told = self.told(self.put(self.servers.place(key), question)).await?;
+        Ok(told.forgotten > 0)
     }
+}
+
+/// Divides asks so that those which charge the same are not on their way together: they are decided in their order.
+fn apart<'s, 'a>(asks: &'s [Ask<'a>]) -> Vec<&'s [Ask<'a>]> {
+    let mut out = Vec::new();
+    let mut charged = HashSet::new();
+    let mut first = 0;
+    for (at, ask) in asks.iter().enumerate() {
+        let names = ask
+            .charges
+            .iter()
+            .map(|charge| (charge.scope.policy(), charge.scope.limit(), charge.key.as_str()));
+        if names.clone().any(|name| charged.contains(&name)) {
+            out.push(&asks[first..at]);
+            first = at;
+            charged.clear();
+        }
+        charged.extend(names);
+    }
+    out.push(&asks[first..]);
+    out
 }

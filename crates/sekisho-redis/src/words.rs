@@ -2,6 +2,8 @@
 //!
 //! Lua counts in doubles, so every product is made here, in 128 bits, and what could take the script beyond 2⁵³ is refused.
 
+use std::fmt;
+
 use sekisho::StoreError;
 use sekisho_core::{
     Algorithm, Metered, Mode, Period, Span, Timestamp, Window, limits::WAIT_NS_MAX,
@@ -16,12 +18,58 @@ const EXACT_MAX: u64 = 1 << 53;
 /// The longest debt, in microseconds.
 const DEBT_MAX: u64 = WAIT_NS_MAX / US;
 
-/// The words of a charge: the algorithm, how long its state matters, and the numbers that the algorithm's script names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Words {
-    pub(crate) algorithm: &'static str,
-    pub(crate) matters: u64,
-    pub(crate) numbers: Vec<u64>,
+/// The words of a charge, as the script unpacks them: the letter of the algorithm, which the script's files name; how long its
+/// state matters; and the numbers that the algorithm's file says. All numbers are little-endian doubles.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Words(Vec<u8>);
+
+impl Words {
+    /// Returns no words: for what needs none.
+    pub(crate) const fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    fn new(algorithm: u8, matters: u64, numbers: &[u64]) -> Self {
+        // Most have eight numbers at most.
+        let mut words = Self(Vec::with_capacity(9 + 8 * numbers.len().max(8)));
+        words.0.push(algorithm);
+        words.add(&[matters]);
+        words.add(numbers);
+        words
+    }
+
+    /// Adds numbers.
+    pub(crate) fn add(&mut self, numbers: &[u64]) {
+        for number in numbers {
+            self.0.extend_from_slice(&double(*number));
+        }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    #[cfg(test)]
+    fn numbers(&self) -> Vec<f64> {
+        let doubles = self.0[1..].chunks(8).map(|bytes| bytes.try_into().unwrap());
+        doubles.map(f64::from_le_bytes).collect()
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Words({} bytes)", self.0.len())
+    }
+}
+
+/// Returns the bytes of the double that is a whole number of at most 2⁵³, made without a float.
+pub(crate) fn double(number: u64) -> [u8; 8] {
+    debug_assert!(number <= EXACT_MAX);
+    let Some(highest) = number.checked_ilog2() else { return [0; 8] };
+    // IEEE 754: 11 bits of exponent, biased by 1023; then the bits after the highest, from the left.
+    let exponent = u64::from(highest) + 1023;
+    let fraction = if highest > 52 { 0 } else { (number << (52 - highest)) & ((1 << 52) - 1) };
+    (exponent << 52 | fraction).to_le_bytes()
 }
 
 /// What is done with a charge: how, and how long its caller would wait.
@@ -76,46 +124,64 @@ pub(crate) fn words(
         Period::Fixed(_) => return Err(unsupported("period between two microseconds")),
         Period::Calendar(unit, _) => unit.longest().as_nanos() / US,
     };
-    let forces = manner.mode == Mode::Force;
-    let (algorithm, matters, numbers) = match (limit.algorithm(), limit.period()) {
-        (Algorithm::FixedWindow, Period::Calendar(..)) => {
-            let mut numbers = vec![amount, units];
-            numbers.extend(windows.iter().flat_map(bounds));
-            ("calendar", period, numbers)
-        }
-        (Algorithm::FixedWindow, _) => ("window", period, vec![amount, units, period]),
-        (Algorithm::AnchoredWindow, _) => ("anchored", period, vec![amount, units, period]),
-        (Algorithm::SlidingLog, _) => ("log", period, vec![amount, units, period]),
-        (Algorithm::SlidingWindow, _) => ("sliding", 2 * period, vec![amount, units, period]),
+    let (algorithm, matters) = match (limit.algorithm(), limit.period()) {
+        (Algorithm::FixedWindow, Period::Calendar(..)) => (b'k', period),
+        (Algorithm::FixedWindow, _) => (b'w', period),
+        (Algorithm::AnchoredWindow, _) => (b'a', period),
+        (Algorithm::SlidingLog, _) => (b'l', period),
+        (Algorithm::SlidingWindow, _) => (b's', 2 * period),
         (Algorithm::TokenBucket | Algorithm::LeakyQueue, _) => {
-            let (name, full, room) = levels(limit, period, manner.longest);
-            let most = if forces { DEBT_MAX.max(full.us) } else { full.us };
-            let cost = u128::from(cost) * u128::from(period);
-            let cost = match manner.mode {
-                // More than the longest debt is as much as that, and more than there is to give back as much as there is.
-                Mode::Force => time_of(cost, amount, DEBT_MAX + 1),
-                _ => time_of(cost, amount, EXACT_MAX - 1),
-            };
-            let pairs = [cost, full, room];
-            let numbers = [amount, units]
-                .into_iter()
-                .chain(pairs.into_iter().flat_map(|pair| [pair.us, pair.rest]));
-            (name, most, numbers.collect())
+            return time_words(limit, (cost, units), period, manner, now);
         }
     };
+    fits(now, matters)?;
+    let mut words = Words::new(algorithm, matters, &[amount, units]);
+    match limit.period() {
+        Period::Calendar(..) => windows.iter().for_each(|window| words.add(&bounds(window))),
+        Period::Fixed(_) => words.add(&[period]),
+    }
+    Ok(words)
+}
+
+/// Returns the words of a limit whose state is one time.
+fn time_words(
+    limit: &Metered,
+    (cost, units): (u64, u64),
+    period: u64,
+    manner: Manner,
+    now: Option<u64>,
+) -> Result<Words, StoreError> {
+    let amount = limit.amount().get();
+    let (algorithm, full, room) = levels(limit, period, manner.longest);
+    let forces = manner.mode == Mode::Force;
+    let most = if forces { DEBT_MAX.max(full.us) } else { full.us };
+    fits(now, most)?;
+    let cost = u128::from(cost) * u128::from(period);
+    let cost = match manner.mode {
+        // More than the longest debt is as much as that, and more than there is to give back as much as there is.
+        Mode::Force => time_of(cost, amount, DEBT_MAX + 1),
+        _ => time_of(cost, amount, EXACT_MAX - 1),
+    };
+    let [cost, full, room] = [cost, full, room].map(|pair| [pair.us, pair.rest]);
+    let numbers = [amount, units, cost[0], cost[1], full[0], full[1], room[0], room[1]];
+    Ok(Words::new(algorithm, most, &numbers))
+}
+
+/// Refuses a time so far ahead that what is added to it would not be exact.
+fn fits(now: Option<u64>, matters: u64) -> Result<(), StoreError> {
     if now.unwrap_or(0).saturating_add(matters) >= EXACT_MAX {
         return Err(unsupported("time so far ahead"));
     }
-    Ok(Words { algorithm, matters, numbers })
+    Ok(())
 }
 
-/// Returns the name, the longest that a clock set back may leave, and how far ahead the time value may lie after a charge.
-fn levels(limit: &Metered, period: u64, longest: Option<Span>) -> (&'static str, Pair, Pair) {
+/// Returns the letter, the longest that a clock set back may leave, and how far ahead the time value may lie after a charge.
+fn levels(limit: &Metered, period: u64, longest: Option<Span>) -> (u8, Pair, Pair) {
     let amount = limit.amount().get();
     let (one, full) = (u128::from(period), u128::from(limit.burst()) * u128::from(period));
     if limit.algorithm() == Algorithm::TokenBucket {
         let full = time_of(full, amount, EXACT_MAX - 1);
-        return ("bucket", full, full);
+        return (b'b', full, full);
     }
     // The last unit's slot is no further than a full queue's, and no further than the caller waits: rounded down, as a delay
     // is a whole number of these parts.
@@ -123,7 +189,7 @@ fn levels(limit: &Metered, period: u64, longest: Option<Span>) -> (&'static str,
         longest.map(|wait| u128::from(wait.as_nanos()) * u128::from(amount) / u128::from(US));
     let room = waited.map_or(full, |waited| full.min(waited)) + one;
     let time = |level| time_of(level, amount, EXACT_MAX - 1);
-    ("queue", time(full + one), time(room))
+    (b'q', time(full + one), time(room))
 }
 
 /// Returns the time that so many parts take, at most `most` microseconds.
@@ -170,9 +236,7 @@ mod tests {
 
     #[test]
     fn products_are_made_before_the_script() {
-        let bucket = |matters, numbers: [u64; 8]| {
-            Ok(Words { algorithm: "bucket", matters, numbers: numbers.into() })
-        };
+        let bucket = |matters, numbers: [u64; 8]| Ok(Words::new(b'b', matters, &numbers));
         let minute = 60_000_000;
         assert_eq!(told("7/min", 1, 0), bucket(minute, [7, 1, 8_571_428, 4, minute, 0, minute, 0]));
         // The product, 10¹² · 86,400,000,000, is far beyond 2⁵³; neither of its parts is.
@@ -182,8 +246,21 @@ mod tests {
             told("1000000000000/day", 1, 0),
             bucket(day, [amount, 1, 0, day, day, 0, day, 0])
         );
-        let window = Words { algorithm: "window", matters: minute, numbers: vec![10, 3, minute] };
+        let window = Words::new(b'w', minute, &[10, 3, minute]);
         assert_eq!(told("10/min fixed-window", 3, 0), Ok(window));
+    }
+
+    #[test]
+    fn doubles_are_those_of_the_processor() {
+        for number in [0_u32, 1, 2, 3, 60, 1_000_000, 1 << 24, u32::MAX] {
+            assert_eq!(double(u64::from(number)), f64::from(number).to_le_bytes());
+        }
+        assert_eq!(double(EXACT_MAX), 9_007_199_254_740_992_f64.to_le_bytes());
+        assert_eq!(double(EXACT_MAX - 1), 9_007_199_254_740_991_f64.to_le_bytes());
+        assert_eq!(double(1_796_069_035_451_950), 1_796_069_035_451_950_f64.to_le_bytes());
+        let words = told("10/min fixed-window", 3, 0).unwrap();
+        assert_eq!(words.numbers(), [60_000_000.0, 10.0, 3.0, 60_000_000.0]);
+        assert_eq!(words.as_bytes()[0], b'w');
     }
 
     #[test]
@@ -191,14 +268,14 @@ mod tests {
         let room = |longest: Option<u64>| {
             let longest = longest.map(Span::from_nanos);
             let words = asked("3/us burst 6 leaky-queue", 1, 0, Mode::Check, longest).unwrap();
-            (words.numbers[6], words.numbers[7])
+            (words.numbers()[7], words.numbers()[8])
         };
         // In thirds of a microsecond: six may wait, and the one in service makes seven.
-        assert_eq!(room(None), (2, 1));
-        assert_eq!(room(Some(u64::MAX)), (2, 1));
-        assert_eq!(room(Some(334)), (0, 2));
-        assert_eq!(room(Some(333)), (0, 1));
-        assert_eq!(room(Some(0)), (0, 1));
+        assert_eq!(room(None), (2.0, 1.0));
+        assert_eq!(room(Some(u64::MAX)), (2.0, 1.0));
+        assert_eq!(room(Some(334)), (0.0, 2.0));
+        assert_eq!(room(Some(333)), (0.0, 1.0));
+        assert_eq!(room(Some(0)), (0.0, 1.0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod burst;
 mod equivalence;
 mod estimate;
 mod herd;
+pub mod race;
 mod split;
 mod steady;
 pub(crate) mod trial;
@@ -75,8 +76,32 @@ pub struct Row {
     pub published: Option<u64>,
     /// What that figure is.
     pub published_for: Figure,
+    /// What was tried more than once: then `passed` and `denied` are those of the trial in which most passed.
+    pub trials: Option<Trials>,
     /// Figures that only this experiment has.
     pub extras: Vec<Extra>,
+}
+
+/// What came out of the same thing tried several times, in real time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trials {
+    /// How often it was tried.
+    pub count: u64,
+    /// The fewest units that were admitted in a trial.
+    pub passed_min: u64,
+    /// The most.
+    pub passed_max: u64,
+    /// In how many trials more were admitted than the limit says.
+    pub over: u64,
+    /// How many requests each process had on their way at once.
+    pub at_once: u64,
+    /// How many calls the store ran for them, in all trials. One call may decide several requests, and not every request needs
+    /// one. `None` when the store does not say.
+    pub calls: Option<u64>,
+    /// How many requests were decided in a second.
+    pub per_second: u64,
+    /// The median of the store's replies to a call that does nothing.
+    pub ping_median: Span,
 }
 
 /// What a published figure is.
@@ -93,6 +118,8 @@ pub enum Figure {
     LongestWait,
     /// Decisions that two ways of counting make differently; a row counts them as passed.
     Differ,
+    /// The most units that passed in any trial. Chance has a part in it, so ours may be less or more.
+    AtMost,
 }
 
 /// A figure that only one experiment has.
@@ -106,7 +133,7 @@ pub struct Extra {
     pub value: u64,
 }
 
-/// Every named experiment, in the order in which they are best read.
+/// Every named experiment that needs nothing but this program, in the order in which they are best read. [`race`] needs a store.
 pub const ALL: [Experiment; 7] = [
     boundary::EXPERIMENT,
     steady::EXPERIMENT,
@@ -162,7 +189,7 @@ impl Row {
     /// Returns our figure that the published one stands beside.
     pub fn ours(&self) -> u64 {
         match self.published_for {
-            Figure::Passed | Figure::Differ => self.passed,
+            Figure::Passed | Figure::Differ | Figure::AtMost => self.passed,
             Figure::Denied => self.denied,
             Figure::MostInWindow => self.most_in_window.unwrap_or_default(),
             Figure::LongestWait => self.longest_wait.as_nanos(),
@@ -191,6 +218,7 @@ impl Figure {
             Self::MostInWindow => "most in any window",
             Self::LongestWait => "longest wait",
             Self::Differ => "differ",
+            Self::AtMost => "at most",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here prints: texts are returned, and the program puts them where they belong.
 
 mod csv;
+mod fields;
 mod json;
 mod page;
 mod table;

@@ -8,8 +8,6 @@ mod fields;
 mod report;
 mod traffic;
 
-use std::io;
-
 use sekisho::{Limit, Span};
 
 pub use self::{
@@ -18,7 +16,7 @@ pub use self::{
 };
 use crate::{
     pattern::{ARRIVALS_MAX, COST_MAX, Pattern},
-    trace::LineError,
+    trace::TraceError,
     world::{World, WorldError},
 };
 
@@ -63,23 +61,15 @@ pub enum ScenarioError {
     /// There are too many keys in the trace.
     #[error("the trace has more than {KEYS_MAX} keys")]
     Keys,
-    /// A line of the trace is wrong.
-    #[error("line {line}: {error}")]
-    Line {
-        /// Its number, from 1.
-        line: u64,
-        /// What is wrong with it.
-        error: LineError,
-    },
+    /// The trace is wrong or cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// A request of the trace costs more than the counts of a run have room for.
     #[error("line {line}: a request costs at most {COST_MAX}")]
     Cost {
         /// The line's number, from 1.
         line: u64,
     },
-    /// The trace cannot be read.
-    #[error("the trace cannot be read: {0}")]
-    Read(#[source] io::Error),
     /// The run stopped.
     #[error(transparent)]
     World(#[from] WorldError),

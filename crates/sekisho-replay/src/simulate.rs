@@ -3,6 +3,7 @@
 use std::{
     fmt,
     io::{self, BufRead, Write},
+    iter,
 };
 
 use sekisho::{
@@ -11,7 +12,7 @@ use sekisho::{
 };
 use serde::Serialize;
 
-use crate::trace::{self, Arrival, LineError};
+use crate::trace::{self, Arrival, Numbered, Reader, TraceError};
 
 /// Some limits, and the state of every key that a trace has named.
 #[derive(Debug)]
@@ -25,14 +26,9 @@ pub struct Simulation<S = Memory> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
-    /// A line is not `seconds[,key[,cost]]`.
-    #[error("line {line}: {error}")]
-    Line {
-        /// The line's number, from 1.
-        line: u64,
-        /// What is wrong with it.
-        error: LineError,
-    },
+    /// The trace is wrong or cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// The store could not decide.
     #[error("line {line}: {error}")]
     Store {
@@ -41,9 +37,6 @@ pub enum SimulateError {
         /// Why.
         error: StoreError,
     },
-    /// The trace cannot be read.
-    #[error("the trace cannot be read: {0}")]
-    Read(#[source] io::Error),
     /// The answers cannot be written.
     #[error("the answers cannot be written: {0}")]
     Write(#[source] io::Error),
@@ -76,7 +69,7 @@ impl Simulation<Memory> {
     /// # Errors
     /// What the store says.
     pub fn decide(&self, arrival: &Arrival) -> Result<Answer, StoreError> {
-        let key = self.key(arrival);
+        let key = self.key(&arrival.key);
         let charges = self.charges(&key, arrival.cost);
         let asks = [Ask::new(&charges, Mode::Check)];
         let answer = self.store.decide_now(&asks, Now::At(arrival.at)).pop();
@@ -88,35 +81,17 @@ impl Simulation<Memory> {
     /// # Errors
     /// [`SimulateError`]; the answers to the lines before the bad one have been written.
     pub fn run(&self, trace: impl BufRead, out: &mut impl Write) -> Result<(), SimulateError> {
-        let mut trace = trace;
-        let (mut line, mut number) = (Vec::new(), 0);
-        loop {
-            line.clear();
-            // A line that never ends is as wrong as one that is too long.
-            let mut bounded = io::Read::take(&mut trace, trace::LINE_BYTES_MAX);
-            if bounded.read_until(b'\n', &mut line).map_err(SimulateError::Read)? == 0 {
-                return out.flush().map_err(SimulateError::Write);
-            }
-            number += 1;
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let parsed = trace::parse_line(text);
-            let parsed = parsed.map_err(|error| SimulateError::Line { line: number, error });
-            let arrival = match parsed {
-                Ok(Some(arrival)) => arrival,
-                Ok(None) => continue,
-                Err(error) => {
-                    out.flush().map_err(SimulateError::Write)?;
-                    return Err(error);
-                }
-            };
+        for read in Reader::new(trace) {
+            let one = read.inspect_err(|_| {
+                // The trace is what is wrong, and that is what is said.
+                let _unwritten = out.flush();
+            })?;
             let answer = self
-                .decide(&arrival)
-                .map_err(|error| SimulateError::Store { line: number, error })?;
-            serde_json::to_writer(&mut *out, &self.line(&arrival, &answer))
-                .map_err(io::Error::from)
-                .and_then(|()| out.write_all(b"\n"))
-                .map_err(SimulateError::Write)?;
+                .decide(&one.arrival)
+                .map_err(|error| SimulateError::Store { line: one.line, error })?;
+            self.write(&one.arrival, &answer, out).map_err(SimulateError::Write)?;
         }
+        out.flush().map_err(SimulateError::Write)
     }
 }
 
@@ -131,12 +106,72 @@ impl<S: Store> Simulation<S> {
         Self { limits, seed: Seed::random(), store }
     }
 
-    fn key(&self, arrival: &Arrival) -> Key {
-        Key::plain(arrival.key.as_bytes(), &self.seed)
+    /// Answers requests of one time, which come from as many keys, one line a request.
+    ///
+    /// # Errors
+    /// [`SimulateError`]; the answers to the lines before the bad one have been written, though not flushed. The store may have
+    /// charged those after it.
+    pub async fn answer(
+        &self,
+        batch: &[Numbered],
+        out: &mut impl Write,
+    ) -> Result<(), SimulateError> {
+        let Some(Numbered { arrival: Arrival { at, .. }, .. }) = batch.first() else {
+            return Ok(());
+        };
+        let keys: Vec<Key> = batch.iter().map(|one| self.key(&one.arrival.key)).collect();
+        let charges: Vec<Vec<Charge<'_>>> =
+            keys.iter().zip(batch).map(|(key, one)| self.charges(key, one.arrival.cost)).collect();
+        let asks: Vec<Ask<'_>> =
+            charges.iter().map(|charges| Ask::new(charges, Mode::Check)).collect();
+        let answers = self.store.decide(&asks, Now::At(*at)).await;
+        let missing = || Err(StoreError::Unavailable("no answer".into()));
+        let answers = answers.into_iter().chain(iter::repeat_with(missing));
+        for (one, answer) in batch.iter().zip(answers) {
+            let answer = answer.map_err(|error| SimulateError::Store { line: one.line, error })?;
+            self.write(&one.arrival, &answer, out).map_err(SimulateError::Write)?;
+        }
+        Ok(())
+    }
+
+    /// Asks the store to look at nothing, so that one that is not there, or cannot count these limits, is found before all else.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn look(&self) -> Result<(), StoreError> {
+        let key = self.key(trace::NO_KEY);
+        let charges = self.charges(&key, 0);
+        let mut answers =
+            self.store.decide(&[Ask::new(&charges, Mode::Look)], Now::StoreClock).await;
+        answers.pop().map_or(Ok(()), |answer| answer.map(drop))
+    }
+
+    /// Removes all that is known of a trace's key.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn forget(&self, key: &str) -> Result<(), StoreError> {
+        let key = self.key(key);
+        for (limit, scope) in &self.limits {
+            // What has no state has nothing to remove.
+            if limit.as_metered().is_some() {
+                self.store.forget(scope, &key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn key(&self, key: &str) -> Key {
+        Key::plain(key.as_bytes(), &self.seed)
     }
 
     fn charges<'a>(&'a self, key: &'a Key, cost: u64) -> Vec<Charge<'a>> {
         self.limits.iter().map(|(limit, scope)| Charge { limit, scope, key, cost }).collect()
+    }
+
+    fn write(&self, arrival: &Arrival, answer: &Answer, out: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *out, &self.line(arrival, answer))?;
+        out.write_all(b"\n")
     }
 
     fn line<'a>(&self, arrival: &'a Arrival, answer: &Answer) -> Line<'a> {

@@ -1,6 +1,10 @@
 //! A trace: one arrival a line, `seconds[,key[,cost]]`.
 
+mod read;
+
 use sekisho::{Timestamp, core::limits};
+
+pub use self::read::{Batches, Numbered, Reader, TraceError};
 
 /// The most bytes of one line, its end included. A longer one is wrong.
 pub const LINE_BYTES_MAX: u64 = 1 << 16;
@@ -38,6 +42,9 @@ pub enum LineError {
     /// The seconds lie after the end of time.
     #[error("the seconds are at most 10000000000, which is the year 2286")]
     TooLate,
+    /// The time is no whole number of microseconds, and the store counts in those.
+    #[error("times on this store are whole microseconds: at most six places of a second")]
+    Microseconds,
     /// The cost is no whole number.
     #[error("the cost is a whole number from 0 to 18446744073709551615")]
     Cost,

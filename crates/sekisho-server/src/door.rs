@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, Request, StatusCode, Version, header::HOST, request::Parts};
 use hyper::body::Incoming;
-use sekisho::{Asked, Clock as _, Decision, Direct, Limiter, Mode};
+use sekisho::{Asked, Clock, Decision, Direct, Limiter, Mode};
 use sekisho_http::{Answer, Profile};
 
 use self::{caller::Caller, unbelieved::Unbelieved};
@@ -24,12 +24,14 @@ use crate::{
     limits::Limits,
     metrics::{Door, Metrics},
     reply::{self, Reply},
+    store::ServerStore,
 };
 
 /// The doors, and what they decide with.
 #[derive(Debug)]
 pub(crate) struct Doors {
-    pub(crate) limiter: Arc<Limiter>,
+    pub(crate) limiter: Arc<Limiter<ServerStore>>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: Limits,
     pub(crate) unbelieved: Unbelieved,
@@ -127,34 +129,39 @@ pub(crate) fn is_read(method: &Method) -> bool {
 }
 
 impl Doors {
-    /// Decides a request under the policies, and counts the decision.
-    pub(crate) fn decide(
-        &self,
+    /// Decides a request under the policies, and counts the decision. The future holds the request no more.
+    pub(crate) fn decide<'d, 'q>(
+        &'d self,
         door: Door,
         request: &sekisho::Request<'_>,
-        asked: Asked<'_>,
-    ) -> Decision {
-        self.counted(door, || self.limiter.decide_now(request, asked))
+        asked: Asked<'q>,
+    ) -> impl Future<Output = Decision> + Send + use<'d, 'q> {
+        let begin = self.clock.now();
+        let deciding = self.limiter.decide(request, asked);
+        async move {
+            let decision = deciding.await;
+            self.metrics.decided(door, &decision, self.clock.now().since(begin));
+            decision
+        }
     }
 
     /// Decides limits that the caller names, and counts the decision.
-    pub(crate) fn decide_direct(&self, door: Door, direct: &Direct<'_>, mode: Mode) -> Decision {
-        self.counted(door, || self.limiter.decide_direct_now(direct, mode))
+    pub(crate) async fn decide_direct(
+        &self,
+        door: Door,
+        direct: &Direct<'_>,
+        mode: Mode,
+    ) -> Decision {
+        let begin = self.clock.now();
+        let decision = self.limiter.decide_direct(direct, mode).await;
+        self.metrics.decided(door, &decision, self.clock.now().since(begin));
+        decision
     }
 
     /// Returns what a decision becomes, as the policy file has answers look.
     pub(crate) fn reply(&self, decision: &Decision, profile: Profile) -> Reply {
         let settings = &self.limiter.policies().settings().answer;
-        let wall = self.limiter.store().clock().wall();
-        reply::of(Answer::new(decision, profile, settings, wall))
-    }
-
-    fn counted(&self, door: Door, decide: impl FnOnce() -> Decision) -> Decision {
-        let clock = self.limiter.store().clock();
-        let begin = clock.now();
-        let decision = decide();
-        self.metrics.decided(door, &decision, clock.now().since(begin));
-        decision
+        reply::of(Answer::new(decision, profile, settings, self.clock.wall()))
     }
 }
 

@@ -6,11 +6,12 @@
 //! use std::{net::SocketAddr, sync::Arc};
 //!
 //! use sekisho::{Limiter, PolicySet};
-//! use sekisho_server::{ServeOptions, Server};
+//! use sekisho_server::{ServeOptions, Server, ServerStore};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let policies = PolicySet::parse("[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"60/min\"]\n")?;
-//! let mut options = ServeOptions::new(Arc::new(Limiter::new(policies)));
+//! let store = ServerStore::open(&policies.settings().store)?;
+//! let mut options = ServeOptions::new(Arc::new(Limiter::with_store(policies, store)));
 //! options.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)).into());
 //! let server = Server::bind(options).await?;
 //! assert_ne!(server.http_address().and_then(|address| Some(address.tcp()?.port())), Some(0));
@@ -30,5 +31,11 @@ pub mod limits;
 mod metrics;
 mod reply;
 mod serve;
+mod store;
 
-pub use crate::serve::{ServeError, ServeGateway, ServeOptions, Server, serve};
+pub use crate::{
+    serve::{ServeError, ServeGateway, ServeOptions, Server, serve},
+    store::ServerStore,
+};
+#[doc(no_inline)]
+pub use sekisho_redis::OpenError;

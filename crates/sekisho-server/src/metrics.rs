@@ -4,6 +4,7 @@
 //! no client can make the page grow. All lines are there from the start, at zero, and counting touches one atomic each.
 
 mod durations;
+mod shared;
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
@@ -21,8 +22,14 @@ use prometheus_client::{
 };
 use sekisho::{Decision, Limiter, Ruling, Span};
 
-use self::durations::Durations;
-use crate::door::gateway::AccessLog;
+use self::{
+    durations::Durations,
+    shared::{Fallbacks, Shared},
+};
+use crate::{
+    door::gateway::AccessLog,
+    store::{Counting as _, ServerStore},
+};
 
 /// The media type of the page.
 pub(crate) const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -101,11 +108,13 @@ pub(crate) struct Metrics {
     by_policy: HashMap<Box<str>, PolicyCounters>,
     without_policy: PolicyCounters,
     durations: Durations,
+    /// Absent where no store is shared.
+    fallbacks: Option<Fallbacks>,
     requests: [[Counter; CLASSES.len()]; Door::ALL.len()],
 }
 
 impl Metrics {
-    pub(crate) fn new(limiter: &Arc<Limiter>, log: Option<AccessLog>) -> Self {
+    pub(crate) fn new(limiter: &Arc<Limiter<ServerStore>>, log: Option<AccessLog>) -> Self {
         let mut registry = Registry::with_prefix("sekisho");
         let decisions = Family::<DecisionLabels, Counter>::default();
         registry.register("decisions", "Decisions made", decisions.clone());
@@ -142,10 +151,15 @@ impl Metrics {
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What runs", build);
         registry.register_collector(Box::new(Held(Arc::clone(limiter))));
+        let fallbacks = limiter.store().as_redis().map(|_| {
+            registry.register_collector(Box::new(Shared(Arc::clone(limiter))));
+            Fallbacks::register(limiter, &mut registry)
+        });
         if let Some(log) = log {
             registry.register_collector(Box::new(Lost(log)));
         }
-        Self { registry, without_policy: counters(NO_POLICY), by_policy, durations, requests }
+        let without_policy = counters(NO_POLICY);
+        Self { registry, by_policy, without_policy, durations, fallbacks, requests }
     }
 
     /// Counts a decision under the policy that binds it.
@@ -157,6 +171,9 @@ impl Metrics {
             counter.inc();
         }
         self.durations.observe(took);
+        if let Some(fallbacks) = &self.fallbacks {
+            fallbacks.count(decision);
+        }
     }
 
     /// Counts an answer.
@@ -176,13 +193,13 @@ impl Metrics {
     }
 }
 
-/// What the memory store holds, asked for when the page is.
+/// What this process's memory holds, asked for when the page is.
 #[derive(Debug)]
-struct Held(Arc<Limiter>);
+struct Held(Arc<Limiter<ServerStore>>);
 
 impl Collector for Held {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let occupancy = self.0.store().occupancy();
+        let occupancy = self.0.occupancy();
         let mut gauge = |name, help, value: usize| {
             let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)

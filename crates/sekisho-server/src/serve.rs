@@ -2,7 +2,10 @@
 
 use std::{io, sync::Arc};
 
-use sekisho::{AddressSource, IdentityDoor, Limiter, ListenAddress};
+use sekisho::{
+    AddressSource, Clock, IdentityDoor, Key, Limiter, ListenAddress, Memory, Scope, Seed,
+    Store as _,
+};
 use sekisho_http::layer::LimitService;
 use tokio::{
     sync::watch,
@@ -22,6 +25,7 @@ use crate::{
     },
     limits::{Limits, SWEEP_INTERVAL},
     metrics::Metrics,
+    store::{Counting as _, ServerStore},
 };
 
 /// What a server serves, and where.
@@ -29,7 +33,9 @@ use crate::{
 #[non_exhaustive]
 pub struct ServeOptions {
     /// The policies and the store.
-    pub limiter: Arc<Limiter>,
+    pub limiter: Arc<Limiter<ServerStore>>,
+    /// The clock of this process: what waits for a slot waits on it, and answers' dates are its wall clock's.
+    pub clock: Arc<dyn Clock>,
     /// Where the check API and forward-auth listen; nowhere when absent.
     pub http: Option<ListenAddress>,
     /// Where health, readiness and metrics listen; nowhere when absent.
@@ -52,11 +58,12 @@ pub struct ServeGateway {
 }
 
 impl ServeOptions {
-    /// Returns options with the addresses that the limiter's policy file names.
-    pub fn new(limiter: Arc<Limiter>) -> Self {
+    /// Returns options with the addresses that the limiter's policy file names, on the clock that it decides by in this process.
+    pub fn new(limiter: Arc<Limiter<ServerStore>>) -> Self {
+        let clock = limiter.process_clock();
         let listen = &limiter.policies().settings().listen;
         let (http, admin) = (listen.http.clone(), listen.admin.clone());
-        Self { limiter, http, admin, gateway: None, limits: Limits::default() }
+        Self { limiter, clock, http, admin, gateway: None, limits: Limits::default() }
     }
 }
 
@@ -87,7 +94,7 @@ pub enum ServeError {
 pub struct Server {
     http: Option<(Socket, ListenAddress)>,
     admin: Option<(Socket, ListenAddress)>,
-    gateway: Option<Gateway<LimitService<Proxy>>>,
+    gateway: Option<Gateway<LimitService<Proxy, ServerStore>>>,
     doors: Doors,
 }
 
@@ -110,7 +117,7 @@ impl Server {
     /// [`ServeError::Bind`] when an address cannot be had, [`ServeError::NoAddress`] when none is given, [`ServeError::Tls`] when
     /// the gateway's upstream cannot be spoken to.
     pub async fn bind(options: ServeOptions) -> Result<Self, ServeError> {
-        let ServeOptions { limiter, http, admin, gateway, limits } = options;
+        let ServeOptions { limiter, clock, http, admin, gateway, limits } = options;
         if http.as_ref().or(admin.as_ref()).is_none() && gateway.is_none() {
             return Err(ServeError::NoAddress);
         }
@@ -118,12 +125,12 @@ impl Server {
             &limiter,
             gateway.as_ref().and_then(|gateway| gateway.log.clone()),
         ));
-        let unbelieved = Unbelieved::new(Arc::clone(limiter.store().clock()));
+        let unbelieved = Unbelieved::new(Arc::clone(&clock));
         let gateway = match gateway {
-            Some(gateway) => Some(gateway.bind(&limiter, &metrics).await?),
+            Some(gateway) => Some(gateway.bind((&limiter, &clock), &metrics).await?),
             None => None,
         };
-        let doors = Doors { limiter, metrics, limits, unbelieved };
+        let doors = Doors { limiter, clock, metrics, limits, unbelieved };
         Ok(Self { http: open(http).await?, admin: open(admin).await?, gateway, doors })
     }
 
@@ -194,16 +201,16 @@ impl Server {
 impl ServeGateway {
     async fn bind(
         self,
-        limiter: &Arc<Limiter>,
+        (limiter, clock): (&Arc<Limiter<ServerStore>>, &Arc<dyn Clock>),
         metrics: &Arc<Metrics>,
-    ) -> Result<Gateway<LimitService<Proxy>>, ServeError> {
-        let layer = counted_gate(Arc::clone(limiter), self.log, Arc::clone(metrics));
+    ) -> Result<Gateway<LimitService<Proxy, ServerStore>>, ServeError> {
+        let layer = counted_gate((limiter, clock), self.log, Arc::clone(metrics));
         let proxy = Proxy::new(self.proxy)?;
         let address = self.listen.at.clone();
         let bound = Gateway::bind(self.listen, &layer, proxy).await;
         let bound = bound.map_err(|source| ServeError::Bind { address, source })?;
         let identity = &limiter.policies().settings().identity;
-        Ok(bound.identified(identity, Arc::clone(limiter.store().clock())))
+        Ok(bound.identified(identity, Arc::clone(clock)))
     }
 }
 
@@ -213,7 +220,7 @@ fn introduced(doors: &Doors) -> Option<Introduced> {
     let sources = [IdentityDoor::Http, IdentityDoor::Auth].map(|door| identity.source(door));
     sources.contains(&&AddressSource::ProxyProtocol).then(|| Introduced {
         identity: identity.clone(),
-        unbelieved: Unbelieved::new(Arc::clone(doors.limiter.store().clock())),
+        unbelieved: Unbelieved::new(Arc::clone(&doors.clock)),
     })
 }
 
@@ -243,14 +250,27 @@ async fn open(
     }
 }
 
+/// Asks a shared store for something that it does not have, so that the log says from the start when it is away.
+async fn greet(limiter: &Limiter<ServerStore>) {
+    let Some(store) = limiter.store().as_redis() else { return };
+    let nobody = Key::plain(b"nobody", &Seed::from_bytes([0; 16]));
+    if let Err(error) = store.forget(&Scope::new("", "nothing"), &nobody).await {
+        tracing::warn!(
+            %error,
+            "the shared store does not answer at the start; until it does, each policy does what its `on_store_error` says"
+        );
+    }
+}
+
 /// Drops what has become fresh, again and again: a table that nobody adds to does not sweep itself.
-async fn sweep(limiter: Arc<Limiter>) -> ! {
+async fn sweep(limiter: Arc<Limiter<ServerStore>>) -> ! {
+    greet(&limiter).await;
     let mut ticks = interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let limiter = Arc::clone(&limiter);
         // A large table takes a while, and no request should wait behind it for a worker.
-        let _swept = tokio::task::spawn_blocking(move || limiter.store().sweep()).await;
+        let _swept = tokio::task::spawn_blocking(move || limiter.memory().map(Memory::sweep)).await;
     }
 }

@@ -7,6 +7,7 @@ use sekisho_core::{Joint, Limit, Outcome, Span, Timestamp, Verdict};
 use crate::{
     key::Key,
     policy::{
+        Outage,
         answer::{CountedAnswers, Refusal},
         plan::CostError,
     },
@@ -68,6 +69,25 @@ pub struct Part {
     pub counted: Option<Arc<CountedAnswers>>,
     /// What it said; what `judge` would when the request was refused before it was asked.
     pub verdict: Verdict,
+    /// When it was asked, by the clock of who decided it: what a refund of it names.
+    pub at: Timestamp,
+    pub(crate) outage: Outage,
+    /// When the same was charged in this process's memory too, by its own clock; `None` when it was not.
+    pub(crate) warmed: Option<Timestamp>,
+}
+
+/// How a decision was made that the store could not make: what each policy of the request had said for this case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Degraded {
+    /// What the store said.
+    pub error: StoreError,
+    /// The policies that let it pass, uncounted.
+    pub allowed: Vec<Arc<str>>,
+    /// The policies that this process decided by itself.
+    pub local: Vec<Arc<str>>,
+    /// The policies that refuse it; when there is one, the others had no say.
+    pub denied: Vec<Arc<str>>,
 }
 
 /// What all limits of a request say together.
@@ -76,7 +96,7 @@ pub struct Part {
 pub struct Decision {
     /// What becomes of the request.
     pub ruling: Ruling,
-    /// When it was decided: what a refund names.
+    /// When it was decided.
     pub at: Timestamp,
     /// What each limit said, in the file's order; empty when none was asked.
     pub parts: Vec<Part>,
@@ -86,6 +106,8 @@ pub struct Decision {
     pub refusal: Option<Arc<Refusal>>,
     /// The longest wait for a slot, when allowed.
     pub delay: Span,
+    /// How the policies decided where the store could not; `None` when it did, and when none of them says what happens then.
+    pub degraded: Option<Box<Degraded>>,
     binding: usize,
 }
 
@@ -107,6 +129,7 @@ impl Decision {
             refused_by: None,
             refusal: None,
             delay: joint.delay,
+            degraded: None,
             binding: joint.binding,
         }
     }
@@ -124,6 +147,7 @@ impl Decision {
             refused_by,
             refusal: None,
             delay: Span::ZERO,
+            degraded: None,
             binding: 0,
         }
     }

@@ -24,6 +24,13 @@ impl Seed {
         Self(bytes)
     }
 
+    /// Returns the seed that everybody who knows a text gets from it.
+    pub(crate) fn derived(text: &str) -> Self {
+        let mut hasher = SipHasher24::new_with_key(b"sekisho digest 1");
+        hasher.write(text.as_bytes());
+        Self(hasher.finish128().as_u128().to_le_bytes())
+    }
+
     /// Returns the digest that finds a key in a table. Two keys in a table of n collide with odds of n²/2¹²⁹: for ten
     /// million keys, one in 10²⁴.
     pub(crate) fn locate(&self, parts: [&[u8]; 2]) -> u128 {

@@ -39,19 +39,24 @@ pub use sekisho_core::{
 pub use crate::{
     calendar::Zones,
     clock::{Clock, FakeClock, SystemClock, Wait},
-    decision::{Decision, Part, Ruling},
+    decision::{Decision, Degraded, Part, Ruling},
     digest::Seed,
     key::{KEY_BYTES_MAX, Key, mask},
     keyed::{Checked, KeyedLimiter, WAITERS_MAX, WaitError},
     limiter::{Asked, Direct, Limiter},
     policy::{
-        GatewaySettings, ListenSettings, OnMissingKey, Original, Policy, PolicyLimit, PolicySet,
-        Settings, StoreSettings,
+        GatewaySettings, ListenSettings, OnMissingKey, OnStoreError, Original, Policy, PolicyLimit,
+        PolicySet, Settings, SharedStoreSettings, StoreSettings,
         address::{ListenAddress, ListenAddressError, SOCKET_PATH_BYTES_MAX},
         answer::{AnswerSettings, CountedAnswers, HeaderFamily, Refusal, ResetForm},
         identity::{AddressSource, IdentityDoor, IdentitySettings},
         lint::{Code, Diagnostic, PolicyErrors, Severity},
         plan::CostError,
+        share::{Share, ShareError},
+        store_address::{
+            Host, STORE_ADDRESS_BYTES_MAX, STORE_HOSTS_MAX, StoreAddress, StoreAddressError,
+            Topology,
+        },
     },
     queue::{Place, Slot},
     request::{

@@ -1,18 +1,24 @@
 //! Policies and a store, put together: plan the charges of a request, let the store decide, say what it means.
 
+mod outage;
+mod plan;
+
 use std::sync::Arc;
 
-use sekisho_core::{Limit, Mode, Span, Timestamp, Verdict};
+use sekisho_core::{Limit, Mode, Span, Timestamp};
 
+use self::{
+    outage::Fallback,
+    plan::{Plan, charges},
+};
 use crate::{
-    clock::Clock,
-    decision::{Decision, Part, Ruling},
-    key::Key,
-    policy::{PolicySet, compile::limits::default_id, identify::Identified},
+    clock::{Clock, SystemClock},
+    decision::{Decision, Part},
+    policy::{PolicySet, StoreSettings},
     queue::Queues,
     request::Request,
     store::{
-        Answer, Ask, Charge, Now, Scope, Store, StoreError,
+        Answer, Ask, Now, Store, StoreError,
         memory::{Memory, MemoryOptions},
     },
 };
@@ -47,6 +53,8 @@ pub struct Limiter<S = Memory> {
     policies: Arc<PolicySet>,
     store: S,
     queues: Arc<Queues>,
+    /// Absent where nothing is decided without the store.
+    fallback: Option<Fallback>,
 }
 
 /// A limit, a key and a cost that a caller names itself, without a policy.
@@ -60,144 +68,23 @@ pub struct Direct<'a> {
     pub cost: u64,
 }
 
-/// What a request is to be charged, or why it is refused before that.
-enum Plan {
-    Charges(Vec<Part>),
-    Refused(Ruling, Option<Arc<str>>),
-}
-
-impl PolicySet {
-    /// Says what a request is charged under these policies: the first half of a decision.
-    fn plan(&self, request: &Request<'_>, ask: &Asked<'_>) -> Plan {
-        if self.lists.deny.has_address(request.client) {
-            return Plan::Refused(Ruling::Blocked, None);
-        }
-        if self.lists.allow.has_address(request.client) {
-            return Plan::Charges(Vec::new());
-        }
-        let mut parts = Vec::new();
-        let (mut missing, mut bad) = (None, None);
-        for policy in &self.policies {
-            if ask.policy.is_some_and(|name| name != policy.name()) {
-                continue;
-            }
-            let Some(matched) = policy.matcher.matches(request) else { continue };
-            if policy.lists.deny.has_address(request.client) {
-                return Plan::Refused(Ruling::Blocked, Some(Arc::clone(&policy.name)));
-            }
-            let key =
-                match policy.key.identify(request, &matched, policy.on_missing_key, &self.seed) {
-                    Identified::Key(key) => key,
-                    Identified::Skip => continue,
-                    Identified::Missing => {
-                        missing.get_or_insert(&policy.name);
-                        continue;
-                    }
-                };
-            if policy.lists.deny.has_key(&key) {
-                return Plan::Refused(Ruling::Blocked, Some(Arc::clone(&policy.name)));
-            }
-            if policy.lists.allow.has_address(request.client) || policy.lists.allow.has_key(&key) {
-                continue;
-            }
-            let cost = match ask.cost.map_or_else(|| policy.cost.cost(request), Ok) {
-                Ok(cost) => cost,
-                Err(error) => {
-                    bad.get_or_insert((error, &policy.name));
-                    continue;
-                }
-            };
-            let (plan, limits) = policy.limits.choose(request);
-            let plan: Option<Arc<str>> = plan.map(Arc::from);
-            parts.extend(limits.iter().map(|limit| Part {
-                policy: Arc::clone(&policy.name),
-                name: Arc::clone(&limit.name),
-                scope: limit.scope.clone(),
-                limit: limit.limit,
-                plan: plan.clone(),
-                key: key.clone(),
-                cost,
-                counted: policy.count.clone(),
-                verdict: Verdict::UNLIMITED,
-            }));
-        }
-        // A refusal of any policy is a refusal, whatever the order: blocked, then bad, then missing.
-        match (bad, missing) {
-            (Some((error, policy)), _) => {
-                Plan::Refused(Ruling::BadRequest(error), Some(Arc::clone(policy)))
-            }
-            (None, Some(policy)) => Plan::Refused(Ruling::MissingKey, Some(Arc::clone(policy))),
-            (None, None) => Plan::Charges(parts),
-        }
-    }
-
-    /// Says what a request would be charged: for people who ask why. Nothing is counted.
-    ///
-    /// # Errors
-    /// The ruling, and the policy that makes it, when the request is refused before any limit is asked.
-    pub fn explain(&self, request: &Request<'_>) -> Result<Vec<Part>, (Ruling, Option<Arc<str>>)> {
-        match self.plan(request, &Asked::default()) {
-            Plan::Charges(parts) => Ok(parts),
-            Plan::Refused(ruling, policy) => Err((ruling, policy)),
-        }
-    }
-
-    fn plan_direct(&self, direct: &Direct<'_>) -> Vec<Part> {
-        let key = Key::plain(direct.key, &self.seed);
-        let part = |limit: &Limit| {
-            let id = default_id(limit);
-            Part {
-                policy: "".into(),
-                name: if direct.limits.len() == 1 { "default".into() } else { id.as_str().into() },
-                scope: Scope::new("", &id),
-                limit: *limit,
-                plan: None,
-                key: key.clone(),
-                cost: direct.cost,
-                counted: None,
-                verdict: Verdict::UNLIMITED,
-            }
-        };
-        direct.limits.iter().map(part).collect()
-    }
-}
-
-fn charges(parts: &[Part]) -> Vec<Charge<'_>> {
-    parts
-        .iter()
-        .map(|part| Charge {
-            limit: &part.limit,
-            scope: &part.scope,
-            key: &part.key,
-            cost: part.cost,
-        })
-        .collect()
-}
-
-/// What a store's answer means for the parts that it was asked about.
-fn conclude(mut parts: Vec<Part>, answer: Option<Result<Answer, StoreError>>) -> Decision {
-    match answer {
-        Some(Ok(answer)) => {
-            for (part, verdict) in parts.iter_mut().zip(answer.verdicts) {
-                part.verdict = verdict;
-            }
-            Decision::from_parts(answer.at, parts)
-        }
-        Some(Err(error)) => {
-            Decision::without_limits(Ruling::StoreDown(error), Timestamp::EPOCH, None)
-        }
-        None => Decision::without_limits(
-            Ruling::StoreDown(StoreError::Unavailable("the store gave no answer".into())),
-            Timestamp::EPOCH,
-            None,
-        ),
-    }
-}
-
 impl<S: Store> Limiter<S> {
-    /// Returns a limiter that counts in `store`.
+    /// Returns a limiter that counts in `store`. Where the policies say that a store is shared, and one of them that this process
+    /// decides while that is down (`on_store_error = "local"`), it has a memory of its own for that, bounded as their settings
+    /// say.
     pub fn with_store(policies: PolicySet, store: S) -> Self {
-        Self { policies: Arc::new(policies), store, queues: Arc::default() }
+        Self::with_store_and_clock(policies, store, Arc::new(SystemClock::new()))
+    }
+
+    /// The same on a clock of the caller's: what this process decides by itself is decided by it.
+    pub fn with_store_and_clock(policies: PolicySet, store: S, clock: Arc<dyn Clock>) -> Self {
+        let fallback = Fallback::of(&policies, clock);
+        Self { fallback, ..Self::alone(policies, store) }
+    }
+
+    /// Returns a limiter that has nothing to fall back on.
+    fn alone(policies: PolicySet, store: S) -> Self {
+        Self { policies: Arc::new(policies), store, queues: Arc::default(), fallback: None }
     }
 
     /// Returns the policies.
@@ -208,6 +95,11 @@ impl<S: Store> Limiter<S> {
     /// Returns the store.
     pub const fn store(&self) -> &S {
         &self.store
+    }
+
+    /// Returns what this process counts in while the store is down, if it does then.
+    pub fn fallback(&self) -> Option<&Memory> {
+        self.fallback.as_ref().map(|fallback| &fallback.memory)
     }
 
     pub(crate) const fn queues(&self) -> &Arc<Queues> {
@@ -258,7 +150,7 @@ impl<S: Store> Limiter<S> {
     /// nobody waits for any more. Returns how many charges were given back.
     ///
     /// # Errors
-    /// What the store says.
+    /// What the store says. What this process had noted beside it is given back all the same.
     pub async fn refund(
         &self,
         decision: &Decision,
@@ -267,16 +159,43 @@ impl<S: Store> Limiter<S> {
         if !decision.is_allowed() {
             return Ok(0);
         }
-        let parts: Vec<_> = decision.parts.iter().filter(|part| which(part)).cloned().collect();
-        if parts.is_empty() {
-            return Ok(0);
+        let parts: Vec<_> = decision.parts.iter().filter(|part| which(part)).collect();
+        // Each time of its own is a refund of its own; a store with one clock has one.
+        let mut left = parts.clone();
+        let mut given_back = Ok(parts.len());
+        while let Some(at) = left.first().map(|part| part.at) {
+            let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|part| part.at == at);
+            if let Err(error) = self.give_back(decision, &same).await {
+                given_back = Err(error);
+            }
+            left = others;
         }
-        let charges = charges(&parts);
-        let asks = [Ask::new(&charges, Mode::Refund { at: decision.at })];
-        match self.store.decide(&asks, Now::StoreClock).await.pop() {
-            Some(Ok(_)) | None => Ok(parts.len()),
-            Some(Err(error)) => Err(error),
-        }
+        given_back
+    }
+
+    /// Gives back parts of a decision that were all charged at the same time, where they were charged.
+    pub(crate) async fn give_back(
+        &self,
+        decision: &Decision,
+        parts: &[&Part],
+    ) -> Result<Answer, StoreError> {
+        let Some(at) = parts.first().map(|part| part.at) else {
+            return Ok(Answer::new(Timestamp::EPOCH, Vec::new()));
+        };
+        let charges = charges(parts.iter().copied());
+        let asks = [Ask::new(&charges, Mode::Refund { at })];
+        let answer = match &self.fallback {
+            Some(fallback) if decision.degraded.is_some() => {
+                fallback.memory.decide_now(&asks, Now::StoreClock).pop()
+            }
+            fallback => {
+                if let Some(fallback) = fallback {
+                    fallback.take_back(parts);
+                }
+                self.store.decide(&asks, Now::StoreClock).await.pop()
+            }
+        };
+        answer.unwrap_or_else(|| Err(no_answer()))
     }
 
     /// Decides limits that the caller names itself.
@@ -284,7 +203,12 @@ impl<S: Store> Limiter<S> {
         self.decide_parts(self.policies.plan_direct(direct), mode, None).await
     }
 
-    async fn decide_parts(&self, parts: Vec<Part>, mode: Mode, longest: Option<Span>) -> Decision {
+    async fn decide_parts(
+        &self,
+        mut parts: Vec<Part>,
+        mode: Mode,
+        longest: Option<Span>,
+    ) -> Decision {
         if parts.is_empty() {
             return Decision::from_parts(Timestamp::EPOCH, parts);
         }
@@ -293,8 +217,30 @@ impl<S: Store> Limiter<S> {
             let ask = Ask { longest, ..Ask::new(&charges, mode) };
             self.store.decide(&[ask], Now::StoreClock).await.pop()
         };
-        conclude(parts, answer)
+        match answer.unwrap_or_else(|| Err(no_answer())) {
+            Ok(answer) => {
+                note(&mut parts, &answer);
+                let mut decision = Decision::from_parts(answer.at, parts);
+                if let Some(fallback) = self.fallback.as_ref().filter(|_| decision.is_allowed()) {
+                    fallback.warm(&mut decision.parts, mode);
+                }
+                decision
+            }
+            Err(error) => self.decide_without_store(parts, error, (mode, longest)),
+        }
     }
+}
+
+/// Notes in each part what the store said of it.
+fn note(parts: &mut [Part], answer: &Answer) {
+    for (index, (part, verdict)) in parts.iter_mut().zip(&answer.verdicts).enumerate() {
+        part.verdict = *verdict;
+        part.at = answer.time_of(index);
+    }
+}
+
+fn no_answer() -> StoreError {
+    StoreError::Unavailable("the store gave no answer".into())
 }
 
 /// How a request is asked about.
@@ -342,14 +288,14 @@ impl From<Mode> for Asked<'_> {
 impl Limiter<Memory> {
     /// Returns a limiter that counts in this process's memory, bounded as the policies' settings say.
     pub fn new(policies: PolicySet) -> Self {
-        let store = Memory::new(MemoryOptions::from(policies.settings().store));
-        Self::with_store(policies, store)
+        let store = Memory::new(MemoryOptions::from(&policies.settings().store));
+        Self::alone(policies, store)
     }
 
     /// The same on a clock of the caller's.
     pub fn with_clock(policies: PolicySet, clock: Arc<dyn Clock>) -> Self {
-        let store = Memory::with_clock(MemoryOptions::from(policies.settings().store), clock);
-        Self::with_store(policies, store)
+        let store = Memory::with_clock(MemoryOptions::from(&policies.settings().store), clock);
+        Self::alone(policies, store)
     }
 
     /// Decides a request as [`decide`](Self::decide) does, without waiting for anything.
@@ -384,8 +330,8 @@ pub(crate) fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-impl From<crate::policy::StoreSettings> for MemoryOptions {
-    fn from(settings: crate::policy::StoreSettings) -> Self {
+impl From<&StoreSettings> for MemoryOptions {
+    fn from(settings: &StoreSettings) -> Self {
         let default = Self::default();
         Self {
             max_bytes: settings.max_bytes.unwrap_or(default.max_bytes),

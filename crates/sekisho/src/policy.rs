@@ -6,6 +6,7 @@
 pub(crate) mod address;
 pub(crate) mod answer;
 pub(crate) mod compile;
+pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod identify;
 pub(crate) mod identity;
@@ -14,13 +15,18 @@ pub(crate) mod lists;
 pub(crate) mod matcher;
 pub(crate) mod plan;
 mod settings;
+pub(crate) mod share;
+pub(crate) mod store_address;
 mod warnings;
 
 use std::sync::Arc;
 
 use sekisho_core::Limit;
 
-pub use self::settings::{GatewaySettings, ListenSettings, Original, Settings, StoreSettings};
+pub use self::settings::{
+    GatewaySettings, ListenSettings, OnStoreError, Original, Settings, SharedStoreSettings,
+    StoreSettings,
+};
 use self::{
     answer::{CountedAnswers, Refusal},
     compile::Problems,
@@ -49,6 +55,20 @@ pub struct PolicyLimit {
     pub(crate) scope: Scope,
     /// The name in header lists: the policy's, with the limit's id behind it when there are several.
     pub(crate) name: Arc<str>,
+    pub(crate) outage: Outage,
+}
+
+/// What becomes of a limit's charges while the store is down.
+#[derive(Clone, Debug)]
+pub(crate) enum Outage {
+    /// They are left out.
+    Allow,
+    /// They are made in this process, to this limit.
+    Local(Arc<Limit>),
+    /// The request is refused.
+    Deny,
+    /// The same, but no policy has said so: whoever asks may think otherwise.
+    Unsaid,
 }
 
 impl PolicyLimit {
@@ -66,6 +86,14 @@ impl PolicyLimit {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Returns the limit that this process holds by itself while the shared store is down; `None` where it holds none.
+    pub fn local(&self) -> Option<&Limit> {
+        match &self.outage {
+            Outage::Local(limit) => Some(limit),
+            Outage::Allow | Outage::Deny | Outage::Unsaid => None,
+        }
+    }
 }
 
 /// One policy, compiled.
@@ -76,6 +104,7 @@ pub struct Policy {
     pub(crate) matcher: Matcher,
     pub(crate) key: KeySpec,
     pub(crate) on_missing_key: OnMissingKey,
+    pub(crate) on_store_error: OnStoreError,
     pub(crate) cost: CostSpec,
     pub(crate) limits: PlanSpec,
     pub(crate) lists: Lists,
@@ -102,6 +131,11 @@ impl Policy {
     /// Returns what its denial looks like.
     pub fn refusal(&self) -> Option<&Refusal> {
         self.refusal.as_deref()
+    }
+
+    /// Returns what happens to its requests while the shared store is down.
+    pub const fn on_store_error(&self) -> OnStoreError {
+        self.on_store_error
     }
 
     /// Returns which answers count; all, when it does not say.
@@ -131,7 +165,7 @@ pub struct PolicySet {
 }
 
 impl PolicySet {
-    /// Parses and compiles a policy file.
+    /// Parses and compiles a policy file. `${NAME}` in `[store]` is taken from the environment of this process.
     ///
     /// ```
     /// use sekisho::PolicySet;
@@ -156,9 +190,31 @@ impl PolicySet {
     /// # Errors
     /// Everything that is wrong with the file, each with its line, field and code.
     pub fn parse(text: &str) -> Result<Self, lint::PolicyErrors> {
+        Self::parse_with(text, &|name| std::env::var(name).ok())
+    }
+
+    /// Parses and compiles a policy file as [`parse`](Self::parse) does, and takes `${NAME}` from `lookup`.
+    ///
+    /// ```
+    /// use sekisho::PolicySet;
+    ///
+    /// let file = "[store]\nurl = \"redis://:${PASSWORD}@127.0.0.1\"\n\
+    ///     [[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"100/min\"]\n";
+    /// let set = PolicySet::parse_with(file, &|name| (name == "PASSWORD").then(|| "secret".to_owned()))?;
+    /// let store = set.settings().store.shared.as_ref();
+    /// assert_eq!(store.map(|of| of.addresses[0].to_string()).as_deref(), Some("redis://:***@127.0.0.1:6379"));
+    /// # Ok::<(), sekisho::PolicyErrors>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(
+        text: &str,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, lint::PolicyErrors> {
         let mut problems = Problems::new(text);
-        let compiled =
-            file::parse(text, &mut problems).map(|file| compile::compile(&file, &mut problems));
+        let compiled = file::parse(text, &mut problems)
+            .map(|file| compile::compile(&file, lookup, &mut problems));
         let (errors, warnings) = problems.finish();
         match compiled {
             Some(set) if errors.is_empty() => Ok(Self { warnings, ..set }),

@@ -17,14 +17,14 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use sekisho_core::{Mode, Span, Timestamp};
+use sekisho_core::{Span, Timestamp};
 
 use crate::{
     clock::{Clock, Wait},
     decision::{Decision, Part},
     key::Key,
     limiter::{Limiter, ready},
-    store::{Ask, Charge, Now, Scope, Store, StoreError, memory::Memory},
+    store::{Scope, Store, StoreError, memory::Memory},
 };
 
 /// Lines that have only empty slots left are looked for when there are this many lines, or twice as many as after the last look.
@@ -61,16 +61,17 @@ struct Waiter {
 #[must_use = "a slot that is not given back stays charged"]
 #[derive(Clone, Debug)]
 pub struct Slot {
+    /// By the clock of those who wait.
     start: Timestamp,
     /// The charge that took it, whoever uses it now: one part.
     charge: Box<Decision>,
 }
 
 impl Slot {
-    fn of(decision: &Decision, part: &Part) -> Self {
+    fn of(decision: &Decision, part: &Part, start: Timestamp) -> Self {
         let mut charge = decision.clone();
         charge.parts = vec![part.clone()];
-        Self { start: decision.at.plus(part.verdict.delay), charge: Box::new(charge) }
+        Self { start, charge: Box::new(charge) }
     }
 
     /// Returns the charge that took it: a decision of one part. It need not be that of the request that left.
@@ -280,7 +281,7 @@ impl<S: Store> Limiter<S> {
         inner.sweep(now);
         for decision in decisions {
             for part in decision.parts.iter().filter(|part| waits(part)) {
-                let slot = Slot::of(decision, part);
+                let slot = Slot::of(decision, part, self.start(decision, part, now));
                 let place = (part.scope.clone(), part.key.clone());
                 let line = inner.lines.entry(place.clone()).or_default();
                 left.extend(line.join(Waiter { ticket, slot, waker: None }, now));
@@ -289,6 +290,13 @@ impl<S: Store> Limiter<S> {
         }
         drop(inner);
         (Place { queues, clock: Arc::clone(clock), ticket, lines }, left)
+    }
+
+    /// Returns when a slot begins, by the clock of those who wait. A shared store's clock is another machine's: from there only the
+    /// delay is taken, which is over that much after the answer came.
+    fn start(&self, decision: &Decision, part: &Part, now: Timestamp) -> Timestamp {
+        let here = decision.degraded.is_some() || self.policies().settings().store.shared.is_none();
+        if here { part.at } else { now }.plus(part.verdict.delay)
     }
 
     /// Gives a slot back to the store. Returns whether it took it: one that it does not take stands empty, and goes to the next
@@ -302,27 +310,16 @@ impl<S: Store> Limiter<S> {
         if self.queues().inner.lock().is_in_between(&place, &slot) {
             return Ok(false);
         }
-        let answer = {
-            let charges = [Charge {
-                limit: &part.limit,
-                scope: &part.scope,
-                key: &part.key,
-                cost: part.cost,
-            }];
-            let asks = [Ask::new(&charges, Mode::Refund { at: slot.charge.at })];
-            self.store().decide(&asks, Now::StoreClock).await.pop()
-        };
-        let answer = match answer {
-            Some(Ok(answer)) => answer,
-            Some(Err(error)) => return Err(error),
-            None => return Ok(false),
-        };
+        let answer = self.give_back(&slot.charge, &[part]).await?;
         // Taken back, the slot is the next that the store hands out, or time has passed it.
         let next = answer.verdicts.first().map(|verdict| answer.at.plus(verdict.reset_after));
-        let taken = next.is_some_and(|next| next <= slot.start.max(answer.at));
-        if !taken && slot.start >= answer.at {
+        let start = part.at.plus(part.verdict.delay);
+        let taken = next.is_some_and(|next| next <= start.max(answer.at));
+        if !taken && start >= answer.at {
             let mut inner = self.queues().inner.lock();
-            inner.sweep(answer.at);
+            // What those who wait have on their clock: as long before the slot as the store has.
+            let left = start.since(answer.at).as_nanos();
+            inner.sweep(Timestamp::from_nanos(slot.start.as_nanos().saturating_sub(left)));
             inner.lines.entry(place).or_default().empty.push(slot);
         }
         Ok(taken)
@@ -342,6 +339,8 @@ impl Limiter<Memory> {
 #[cfg(test)]
 mod tests {
     use std::task::Context;
+
+    use sekisho_core::Mode;
 
     use super::*;
     use crate::{clock::FakeClock, limiter::Direct, policy::PolicySet};

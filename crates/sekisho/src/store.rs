@@ -113,9 +113,22 @@ pub struct Answer {
     pub at: Timestamp,
     /// One verdict a charge, in order.
     pub verdicts: Vec<Verdict>,
+    /// One time a charge, in order, where the charges were decided by servers with clocks of their own: a refund names each
+    /// charge's. Empty when all were decided at [`at`](Self::at).
+    pub apart: Vec<Timestamp>,
 }
 
 impl Answer {
+    /// Returns the answer of a store that decided all charges at one time.
+    pub const fn new(at: Timestamp, verdicts: Vec<Verdict>) -> Self {
+        Self { at, verdicts, apart: Vec::new() }
+    }
+
+    /// Returns the time at which the charge at `index` was decided.
+    pub fn time_of(&self, index: usize) -> Timestamp {
+        self.apart.get(index).copied().unwrap_or(self.at)
+    }
+
     /// Returns what the verdicts say together.
     pub fn joint(&self) -> Joint {
         Joint::of(&self.verdicts)
@@ -142,6 +155,16 @@ pub enum StoreError {
     /// The store cannot do what was asked: a limit of an algorithm or period that it has not learned.
     #[error("this store has no {0}")]
     Unsupported(Box<str>),
+}
+
+impl StoreError {
+    /// Returns whether the store is away, and the same may work later.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Timeout(_) | Self::Unavailable(_) => true,
+            Self::Full | Self::Twice | Self::Unsupported(_) => false,
+        }
+    }
 }
 
 /// Where state lives.

@@ -1,6 +1,6 @@
 //! `sekisho explain`: which policies match a request, under which key, and what it is charged.
 
-use sekisho::{CanonicalPath, Part, PolicySet, Request, Ruling};
+use sekisho::{CanonicalPath, OnStoreError, Part, Policy, PolicySet, Request, Ruling};
 
 use crate::{
     args::{Explain, TextOrJson},
@@ -62,7 +62,7 @@ fn print_text(set: &PolicySet, request: &Request<'_>) -> Result<(), Report> {
                     .policies()
                     .iter()
                     .find(|policy| policy.name() == &*part.policy)
-                    .map_or(0, sekisho::Policy::line);
+                    .map_or(0, Policy::line);
                 writeln!(to, "policy {} (line {line})", part.policy)?;
                 writeln!(to, "  key   {}", part.key)?;
                 if let Some(plan) = &part.plan {
@@ -72,7 +72,21 @@ fn print_text(set: &PolicySet, request: &Request<'_>) -> Result<(), Report> {
             }
             writeln!(to, "  limit {} (id {}), cost {}", part.limit, part.scope.limit(), part.cost)?;
         }
-        writeln!(to, "all of these are charged, or none")
+        writeln!(to, "all of these are charged, or none")?;
+        if set.settings().store.shared.is_none() {
+            return Ok(());
+        }
+        // Deny goes before local, and local before allow.
+        let holding = set
+            .policies()
+            .iter()
+            .filter(|policy| parts.iter().any(|part| *part.policy == *policy.name()));
+        let outcome = match holding.map(Policy::on_store_error).max() {
+            Some(OnStoreError::Deny) => "it is refused with 503",
+            Some(OnStoreError::Local) => "this process decides for its `local` policies by itself",
+            Some(OnStoreError::Allow) | None => "it passes, uncounted",
+        };
+        writeln!(to, "while the store is down, {outcome}")
     })
 }
 

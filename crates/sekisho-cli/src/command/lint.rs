@@ -6,7 +6,7 @@ use sekisho::{Code, Diagnostic, PolicySet, Severity};
 
 use crate::{
     args::{Lint, TextOrJson},
-    command::{self, bound},
+    command::{self, bound, serve},
     report::{Report, out},
 };
 
@@ -67,6 +67,9 @@ fn print_text(
                 policy.match_in_words(),
                 policy.key_in_words()
             )?;
+            if let Some(shared) = &set.settings().store.shared {
+                writeln!(to, "  {}", serve::outage_in_words(policy.on_store_error(), shared))?;
+            }
             for (plan, limits) in policy.plans() {
                 let plan = if plan.is_empty() { String::new() } else { format!("plan {plan}: ") };
                 for limit in limits {
@@ -78,10 +81,17 @@ fn print_text(
                 }
             }
         }
-        writeln!(
-            to,
-            "scope: process. Counts live in this process's memory: each server that runs this file admits the whole of every limit."
-        )
+        match &set.settings().store.shared {
+            None => writeln!(
+                to,
+                "scope: process. Counts live in this process's memory: each server that runs this file admits the whole of every limit."
+            ),
+            Some(shared) => writeln!(
+                to,
+                "scope: shared. Counts live in {}: all servers that run this file admit each limit together.",
+                serve::places(shared)
+            ),
+        }
     })
 }
 
@@ -93,12 +103,20 @@ fn print_json(
 ) -> Result<(), Report> {
     let diagnostics: Vec<_> = errors.iter().chain(warnings).map(diagnostic).collect();
     let policies: Vec<_> = parsed.iter().flat_map(PolicySet::policies).map(policy).collect();
+    let shared = parsed.as_ref().ok().and_then(|set| set.settings().store.shared.as_ref());
+    let store = shared.map(|shared| {
+        serde_json::json!({
+            "at": shared.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "local_share": shared.local_share.to_string(),
+        })
+    });
     let object = serde_json::json!({
         "file": path.display().to_string(),
         "ok": parsed.is_ok(),
         "diagnostics": diagnostics,
         "policies": policies,
-        "scope": "process",
+        "scope": if shared.is_some() { "shared" } else { "process" },
+        "store": store,
     });
     out(|to| writeln!(to, "{object:#}"))
 }
@@ -128,6 +146,7 @@ fn policy(of: &sekisho::Policy) -> serde_json::Value {
                 "plan": if plan.is_empty() { None } else { Some(plan) },
                 "id": limit.scope().limit(),
                 "limit": limit.limit().to_string(),
+                "local": limit.local().map(ToString::to_string),
                 "within_ns": within.map(sekisho::Span::as_nanos),
                 "half_open": bound.and_then(|bound| units(bound.half_open)),
                 "closed": bound.and_then(|bound| units(bound.closed)),
@@ -135,7 +154,8 @@ fn policy(of: &sekisho::Policy) -> serde_json::Value {
         })
         .collect();
     serde_json::json!({
-        "name": of.name(), "line": of.line(), "match": of.match_in_words(), "key": of.key_in_words(), "limits": limits,
+        "name": of.name(), "line": of.line(), "match": of.match_in_words(), "key": of.key_in_words(),
+        "on_store_error": of.on_store_error().as_str(), "limits": limits,
     })
 }
 

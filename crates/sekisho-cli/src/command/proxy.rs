@@ -5,12 +5,11 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
-    sync::Arc,
 };
 
-use sekisho::{Limiter, ListenAddress, PolicySet};
+use sekisho::{ListenAddress, PolicySet};
 use sekisho_server::{
-    ServeGateway, ServeOptions,
+    ServeGateway,
     door::gateway::{AccessLog, GatewayOptions, ProxyOptions, Upstream},
 };
 
@@ -36,7 +35,7 @@ pub(super) fn run(args: &Proxy) -> Result<(), Report> {
     let at = args.listen.map(ListenAddress::Tcp).or(written.map(|gateway| gateway.at));
     let at = at.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 8000)).into());
     let log = args.log.as_deref().map(open_log).transpose()?;
-    let mut options = ServeOptions::new(Arc::new(Limiter::new(set)));
+    let mut options = serve::options(set)?;
     // Without a file there is only the gateway; with one, its other doors as well.
     if args.config.is_none() {
         options.http = None;

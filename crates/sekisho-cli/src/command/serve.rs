@@ -1,10 +1,12 @@
 //! `sekisho serve`: the server, on the policies of a file or on a default one.
 
-use std::{io::ErrorKind, sync::Arc};
+use std::{error::Error as _, io::ErrorKind, sync::Arc};
 
-use sekisho::{GatewaySettings, Limiter, ListenAddress, PolicySet};
+use sekisho::{
+    GatewaySettings, Limiter, ListenAddress, OnStoreError, PolicySet, Share, SharedStoreSettings,
+};
 use sekisho_server::{
-    ServeError, ServeGateway, ServeOptions, Server,
+    OpenError, ServeError, ServeGateway, ServeOptions, Server, ServerStore,
     door::gateway::{GatewayOptions, ProxyOptions, Upstream},
 };
 use tokio::{
@@ -28,11 +30,29 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
         None => PolicySet::parse(DEFAULT).map_err(Report::failed)?,
     };
     let gateway = set.settings().listen.gateway.as_ref().map(gateway).transpose()?;
-    let mut options = ServeOptions::new(Arc::new(Limiter::new(set)));
+    let mut options = options(set)?;
     options.http = args.listen.map(Into::into).or(options.http);
     options.admin = args.admin.map(Into::into).or(options.admin);
     options.gateway = gateway;
     serve(options)
+}
+
+/// Returns what a policy file says of a server: where it counts, and where it listens.
+pub(super) fn options(set: PolicySet) -> Result<ServeOptions, Report> {
+    let store = ServerStore::open(&set.settings().store).map_err(|error| no_store(&error))?;
+    Ok(ServeOptions::new(Arc::new(Limiter::with_store(set, store))))
+}
+
+/// Says why the store cannot be had that a policy file names.
+fn no_store(error: &OpenError) -> Report {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let report = Report::input(format!("{error}{cause}"));
+    match error {
+        OpenError::File { .. } => {
+            report.hint("the file must be there, and this user must be allowed to read it")
+        }
+        _ => report,
+    }
 }
 
 /// Returns the gateway that a policy file asks for.
@@ -117,7 +137,7 @@ fn stopped() -> Result<impl Future<Output = ()>, Report> {
 }
 
 /// Says what is limited, and how to see it.
-fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
+fn announce(limiter: &Limiter<ServerStore>, server: &Server) -> Result<(), Report> {
     out(|to| {
         for policy in limiter.policies().policies() {
             writeln!(
@@ -127,6 +147,9 @@ fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
                 policy.match_in_words(),
                 policy.key_in_words()
             )?;
+            if let Some(shared) = &limiter.policies().settings().store.shared {
+                writeln!(to, "  {}", outage_in_words(policy.on_store_error(), shared))?;
+            }
             for (plan, limits) in policy.plans() {
                 let plan = if plan.is_empty() { String::new() } else { format!("plan {plan}: ") };
                 for limit in limits {
@@ -146,10 +169,13 @@ fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
         for warning in limiter.policies().warnings() {
             writeln!(to, "{warning}")?;
         }
-        writeln!(
-            to,
-            "scope: process; counts are in this process's memory, and start anew with it"
-        )?;
+        match &limiter.policies().settings().store.shared {
+            None => writeln!(
+                to,
+                "scope: process; counts are in this process's memory, and start anew with it"
+            )?,
+            Some(shared) => writeln!(to, "scope: shared; counts are in {}", places(shared))?,
+        }
         if let Some(address) = server.http_address() {
             let (curl, url) = for_curl(address);
             writeln!(to, "listening on {}; try", in_words(address))?;
@@ -172,6 +198,30 @@ fn announce(limiter: &Limiter, server: &Server) -> Result<(), Report> {
         }
         Ok(())
     })
+}
+
+/// Returns where a shared store is, without how to get in.
+pub(super) fn places(shared: &SharedStoreSettings) -> String {
+    let places: Vec<_> = shared.addresses.iter().map(ToString::to_string).collect();
+    places.join(", ")
+}
+
+/// Returns what a policy does while the shared store is down.
+pub(super) fn outage_in_words(what: OnStoreError, shared: &SharedStoreSettings) -> String {
+    let what = match what {
+        OnStoreError::Allow => "its requests pass, uncounted".to_owned(),
+        OnStoreError::Deny => "its requests are refused with 503".to_owned(),
+        OnStoreError::Local if shared.local_share == Share::WHOLE => {
+            "each server holds these limits by itself, so N servers let through up to N times as much".to_owned()
+        }
+        OnStoreError::Local => {
+            let share = shared.local_share;
+            format!(
+                "each server holds {share} of these limits by itself, so N servers let through up to N x {share} of them"
+            )
+        }
+    };
+    format!("while the store is down, {what}")
 }
 
 /// Returns an address as people write it down: a URL where there can be one.

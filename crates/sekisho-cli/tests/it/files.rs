@@ -129,3 +129,48 @@ fn explain_shows_policies_keys_and_charges() {
         assert!(code == 2 && err.contains(words), "{arguments:?}: {err}");
     }
 }
+
+#[test]
+fn lint_and_explain_say_what_happens_while_a_shared_store_is_down() {
+    let store = "[store]\nurl = \"redis://u:hunter2@127.0.0.1:1/2\"\nlocal_share = 0.25\n";
+    let policies = POLICIES
+        .replace("limits = [\"100/min\"]", "limits = [\"100/min\"]\non_store_error = \"local\"");
+    let text = format!(
+        "{store}{}\n[[policy]]\nname = \"all\"\nkey = [\"ip\"]\nlimits = [\"9/s\"]\non_store_error = \"deny\"\n",
+        policies.replace("\"/v1/auth/**\" }", "\"/login\" }")
+    );
+    let file = File::new("shared", text.as_bytes());
+    let (out, err, code) = sekisho(&["lint", "-c", file.path()], "");
+    insta::assert_snapshot!(out.replace(file.path(), "FILE"), @r#"
+    FILE:13:10: warning[SK106] policy[1].key: without `digest_secret` in `[store]` everybody can make the digests that this key has there: whoever reads the store can try out values
+    policy login (line 5): POST /login, by ip
+      while the store is down, its requests pass, uncounted
+      10/s burst 5 token-bucket: at most 14 in any 1s, 15 with both its ends
+      100/h sliding-log: at most 100 in any 3600s, 200 with both its ends
+    policy api (line 11): /v1/**, by header.x-api-key or ip
+      while the store is down, each server holds 1/4 of these limits by itself, so N servers let through up to N x 1/4 of them
+      100/min token-bucket: at most 199 in any 60s, 200 with both its ends
+    policy all (line 18): every request, by ip
+      while the store is down, its requests are refused with 503
+      9/s token-bucket: at most 17 in any 1s, 18 with both its ends
+    scope: shared. Counts live in redis://u:***@127.0.0.1:1/2: all servers that run this file admit each limit together.
+    "#);
+    assert_eq!((err.as_str(), code), ("", 0));
+    assert!(!out.contains("hunter2"), "{out}");
+    let (out, _, _) = sekisho(&["lint", "--output", "json", "-c", file.path()], "");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (json["scope"].as_str(), json["store"]["local_share"].as_str()),
+        (Some("shared"), Some("1/4"))
+    );
+    assert_eq!(json["store"]["at"][0], "redis://u:***@127.0.0.1:1/2");
+    let api = &json["policies"][1];
+    assert_eq!(
+        (api["on_store_error"].as_str(), api["limits"][0]["local"].as_str()),
+        (Some("local"), Some("25/min token-bucket"))
+    );
+    let ask = |request: &str| {
+        sekisho(&["explain", "-c", file.path(), request, "--peer", "192.0.2.1"], "").0
+    };
+    assert!(ask("GET /v1/x").ends_with("while the store is down, it is refused with 503\n"));
+}

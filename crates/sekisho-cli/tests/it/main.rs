@@ -4,8 +4,11 @@
 mod commands;
 mod files;
 mod proxying;
+mod racing;
 mod serving;
+mod sharing;
 mod simulating;
+mod storing;
 
 use std::{
     io::Write,

@@ -8,14 +8,14 @@ use std::{
 };
 
 /// A server of the test's own, on a port that the system chose.
-struct Served {
+pub(crate) struct Served {
     child: Child,
-    address: String,
-    said: String,
+    pub(crate) address: String,
+    pub(crate) said: String,
 }
 
 impl Served {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sekisho"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
@@ -46,12 +46,12 @@ impl Served {
         answer
     }
 
-    fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         self.ask(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))
     }
 
     /// Sends SIGTERM and returns the exit code.
-    fn terminate(mut self) -> Option<i32> {
+    pub(crate) fn terminate(mut self) -> Option<i32> {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
         self.child.wait().unwrap().code()
@@ -66,7 +66,7 @@ impl Drop for Served {
 }
 
 impl Served {
-    fn status(answer: &str) -> &str {
+    pub(crate) fn status(answer: &str) -> &str {
         answer.split(' ').nth(1).unwrap_or("none")
     }
 }
@@ -119,4 +119,67 @@ fn an_address_in_use_is_said_and_is_a_failure() {
 fn a_bad_file_never_starts_a_server() {
     let (out, err, code) = crate::sekisho(&["serve", "-c", "/nowhere/sekisho.toml"], "");
     assert!(code == 2 && out.is_empty() && err.contains("/nowhere"), "{err}");
+}
+
+/// A file that is gone when the test is.
+pub(crate) struct File(std::path::PathBuf);
+
+impl File {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sekisho-{name}-{}", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _gone = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The store's address: the socket that had it is gone, so nothing listens there.
+fn nowhere() -> std::net::SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn shared(store: &str) -> String {
+    format!(
+        "[store]\n{store}\n[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"2/h\"]\non_store_error = \"local\"\n"
+    )
+}
+
+#[test]
+fn a_server_starts_while_its_store_is_down_and_says_where_counts_are() {
+    let at = nowhere();
+    let file = File::new("down", &shared(&format!("url = \"redis://:hunter2@{at}\"")));
+    let server = Served::start(&["-c", file.path()]);
+    let said = &server.said;
+    assert!(said.contains(&format!("scope: shared; counts are in redis://:***@{at}")), "{said}");
+    assert!(said.contains("while the store is down, each server holds these limits"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
+    let statuses: Vec<_> =
+        (0..3).map(|_| Served::status(&server.get("/auth")).to_owned()).collect();
+    assert_eq!(statuses, ["200", "200", "429"]);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn a_file_of_the_store_that_is_not_there_is_named_with_its_field() {
+    let url = "url = \"redis://127.0.0.1:1\"";
+    let file = File::new("secret", &shared(&format!("{url}\npassword_file = \"/nowhere/redis\"")));
+    for command in [&["serve"][..], &["proxy", "--to", "http://127.0.0.1:1"]] {
+        let (out, err, code) = crate::sekisho(&[command, &["-c", file.path()]].concat(), "");
+        assert_eq!((out.as_str(), code), ("", 2), "{err}");
+        for words in ["`password_file` of `[store]`", "/nowhere/redis", "No such file", "hint: "] {
+            assert!(err.contains(words), "{words} is missing in {err}");
+        }
+    }
+    let file = File::new("unset", &shared("url = \"redis://:${SEKISHO_NO_SUCH_NAME}@a\""));
+    let (_, err, code) = crate::sekisho(&["serve", "-c", file.path()], "");
+    assert!(code == 2 && err.contains(":2:") && err.contains("`SEKISHO_NO_SUCH_NAME`"), "{err}");
 }

@@ -9,7 +9,7 @@ use std::{
 use http::{Extensions, HeaderMap, StatusCode, Uri, request::Parts};
 use sekisho::{
     Algorithm, AnswerSettings, Asked, CanonicalPath, Decision, Part, PathError, Place, Policy,
-    Request, Ruling, Slot, Store, Timestamp,
+    Request, Ruling, Slot, Store, StoreError, Timestamp,
 };
 
 use super::{
@@ -69,7 +69,7 @@ impl<S: Store + 'static> LimitLayer<S> {
             let decision = self.put(asking, policy).await;
             match &decision.ruling {
                 Ruling::Allow => admitted.decisions.push(decision),
-                Ruling::StoreDown(_) if self.when_store_down == WhenStoreDown::Allow => {}
+                Ruling::StoreDown(_) if self.lets_pass(&decision) => {}
                 _ => {
                     // Policies that were asked one by one are refused together all the same.
                     for earlier in &admitted.decisions {
@@ -81,6 +81,11 @@ impl<S: Store + 'static> LimitLayer<S> {
         }
         admitted.wall = self.clock.wall();
         Ok(admitted)
+    }
+
+    /// Returns whether a request passes that the store could not decide. Where a policy refuses it, the policy holds.
+    fn lets_pass(&self, decision: &Decision) -> bool {
+        self.when_store_down == WhenStoreDown::Allow && decision.degraded.is_none()
     }
 
     /// Returns what to ask for: everything at once, or, where an earlier layer has charged some of the policies, each of the
@@ -135,7 +140,7 @@ impl<S: Store + 'static> LimitLayer<S> {
     fn refused_with(&self, decision: &Decision, wire: &Wire) -> Option<RefusedWith> {
         match (&decision.ruling, wire) {
             (Ruling::Allow, _) => None,
-            (Ruling::StoreDown(_), _) if self.when_store_down == WhenStoreDown::Allow => None,
+            (Ruling::StoreDown(_), _) if self.lets_pass(decision) => None,
             (_, Wire::Http) => {
                 let status = status(decision, Profile::Standard);
                 Some(RefusedWith { status, grpc_status: None })
@@ -206,7 +211,7 @@ impl<S: Store + 'static> LimitLayer<S> {
         })
         .await;
         if let Err(error) = &refunded {
-            tracing::warn!(%error, "what was charged for a request is not given back");
+            not_given_back(error, "what was charged for a request is not given back");
         }
         refunded.is_ok()
     }
@@ -227,7 +232,7 @@ impl<S: Store + 'static> LimitLayer<S> {
         })
         .await;
         if let Err(error) = &freed {
-            tracing::warn!(%error, "the slot of an abandoned wait is not given back");
+            not_given_back(error, "the slot of an abandoned wait is not given back");
         }
     }
 
@@ -255,6 +260,15 @@ impl<S: Store + 'static> LimitLayer<S> {
                 "the slot of an abandoned wait is not given back: say with `LimitLayer::background` who does it"
             );
         }
+    }
+}
+
+/// Says that something stays charged. While the store is away it does for every request, and that has been said once.
+fn not_given_back(error: &StoreError, what: &'static str) {
+    if error.is_transient() {
+        tracing::debug!(%error, "{what}");
+    } else {
+        tracing::warn!(%error, "{what}");
     }
 }
 

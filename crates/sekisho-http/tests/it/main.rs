@@ -8,6 +8,7 @@ mod identity;
 mod moving_up;
 mod nested;
 mod observed;
+mod outage;
 mod outcomes;
 mod queue;
 mod stacks;

@@ -6,6 +6,7 @@ mod clock;
 mod concurrent;
 mod conformance;
 mod expiry;
+mod keys;
 mod outage;
 mod refused;
 mod script;

@@ -71,11 +71,7 @@ impl Pair {
 
 /// Returns a store that waits out a busy machine.
 pub(crate) fn patient(url: &str) -> RedisStore {
-    let options = RedisOptions {
-        connect_timeout: Span::from_secs(20),
-        response_timeout: Span::from_secs(20),
-        ..RedisOptions::default()
-    };
+    let options = RedisOptions { timeout: Span::from_secs(20), ..RedisOptions::default() };
     RedisStore::new(url, options).unwrap()
 }
 

@@ -87,6 +87,7 @@ fn run() -> Result<super::Outcome, WorldError> {
         longest_wait: Span::ZERO,
         published: None,
         published_for: Figure::Passed,
+        trials: None,
         extras: Vec::new(),
     };
     Ok((

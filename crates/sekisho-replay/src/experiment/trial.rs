@@ -66,6 +66,7 @@ impl Trial {
             longest_wait: measured.longest_wait,
             published: None,
             published_for: Figure::Passed,
+            trials: None,
             extras: Vec::new(),
         })
     }

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
+use super::fields;
 use crate::experiment::{Report, Row};
 
 /// A report as `{"experiment":…,"rows":[…]}`.
@@ -19,19 +20,12 @@ struct JsonRow<'a> {
 
 impl Serialize for JsonRow<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let row = self.row;
         let mut map = serializer.serialize_map(None)?;
         if let Some(experiment) = self.experiment {
             map.serialize_entry("experiment", experiment)?;
         }
-        map.serialize_entry("limit", &row.title())?;
-        map.serialize_entry("passed", &row.passed)?;
-        map.serialize_entry("denied", &row.denied)?;
-        map.serialize_entry("most_in_window", &row.most_in_window)?;
-        map.serialize_entry("longest_wait_ns", &row.longest_wait.as_nanos())?;
-        map.serialize_entry("published", &row.published)?;
-        for extra in &row.extras {
-            map.serialize_entry(extra.name, &extra.value)?;
+        for (name, value) in fields::of(self.row) {
+            map.serialize_entry(name, &value)?;
         }
         map.end()
     }

@@ -13,7 +13,7 @@ pub fn page(reports: &[Report]) -> String {
         [report] => report.title.as_str(),
         _ => "Rate limits, tried out",
     };
-    page::write(title, INTRO, &sections)
+    page::write(title, intro(reports), &sections)
 }
 
 /// Returns a page that explains each algorithm, and then shows every report.
@@ -33,12 +33,22 @@ pub fn course(lessons: &[Lesson], reports: &[Report]) -> String {
         charts: vec![lesson.chart.clone()],
     }));
     sections.extend(reports.iter().map(section));
-    page::write("How rate limits behave", INTRO, &sections)
+    page::write("How rate limits behave", intro(reports), &sections)
 }
 
 const INTRO: &str = "Every figure on this page was made by running the limiter itself on requests whose times are given, so \
                      that it comes out the same each time and on every machine. Published figures are those of two articles of \
                      November 2026.";
+
+const INTRO_WITH_TRIALS: &str = "The figures on this page were made by running the limiter itself. Most are of requests whose times \
+                                 are given, so that they come out the same each time and on every machine; what was tried \
+                                 several times was tried in real time, on a real server, and how fast that was is this \
+                                 machine's. Published figures are those of two articles of November 2026.";
+
+fn intro(reports: &[Report]) -> &'static str {
+    let tried = reports.iter().flat_map(|report| &report.rows).any(|row| row.trials.is_some());
+    if tried { INTRO_WITH_TRIALS } else { INTRO }
+}
 
 const HOW: [&str; 3] = [
     "A rate limiter stands at a door and answers one question: may this caller go ahead now? It keeps a service from being \

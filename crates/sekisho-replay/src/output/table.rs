@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use sekisho::Span;
 
-use crate::experiment::{Experiment, Extra, Figure, Report, Row};
+use crate::experiment::{Extra, Figure, Report, Row, Trials};
 
 /// How wide running text is.
 const WIDTH: usize = 100;
 
-/// Returns the list of all named experiments, each with its question.
-pub fn list(experiments: &[Experiment]) -> String {
+/// Returns a list of named experiments, each with its question.
+pub fn list(experiments: &[(&str, &str)]) -> String {
     let mut text = String::new();
-    for experiment in experiments {
-        for (number, line) in wrapped(experiment.question, WIDTH - 14).iter().enumerate() {
-            let name = if number == 0 { experiment.name } else { "" };
+    for (name, question) in experiments {
+        for (number, line) in wrapped(question, WIDTH - 14).iter().enumerate() {
+            let name = if number == 0 { name } else { "" };
             let _never_fails = writeln!(text, "  {name:<12}{line}");
         }
     }
@@ -57,6 +57,11 @@ pub fn table(report: &Report) -> String {
 
 /// Returns the heading and the rows.
 pub(super) fn cells(report: &Report) -> Vec<Vec<String>> {
+    let tried: Vec<_> =
+        report.rows.iter().filter_map(|row| Some((row, row.trials.as_ref()?))).collect();
+    if !tried.is_empty() {
+        return cells_of_trials(&tried);
+    }
     let published = report.rows.iter().any(|row| row.published.is_some());
     let extras = report.rows.first().map_or(&[][..], |row| &row.extras);
     let mut heading: Vec<String> =
@@ -89,6 +94,48 @@ pub(super) fn cells(report: &Report) -> Vec<Vec<String>> {
     rows
 }
 
+/// Returns the heading and the rows of what was tried several times.
+fn cells_of_trials(rows: &[(&Row, &Trials)]) -> Vec<Vec<String>> {
+    let heading = [
+        "limit",
+        "trials",
+        "fewest passed",
+        "most passed",
+        "trials over",
+        "server calls",
+        "decisions/s",
+        "PING median",
+        "published",
+    ];
+    let mut cells = vec![heading.map(str::to_owned).into()];
+    for (row, trials) in rows {
+        // What is ours has its name at the end of its limit.
+        let pause = row.extras.iter().find(|extra| extra.name == "pause_ns");
+        let name = match (pause, &row.method) {
+            (None, _) | (_, None) if trials.at_once > 1 => {
+                format!("{}, {} at once", row.limit, trials.at_once)
+            }
+            (None, _) | (_, None) => format!("{}, one by one", row.limit),
+            (Some(Extra { value: 0, .. }), Some(method)) => method.clone(),
+            (Some(pause), Some(method)) => {
+                format!("{method}, {} between", Span::from_nanos(pause.value))
+            }
+        };
+        cells.push(vec![
+            name,
+            trials.count.to_string(),
+            trials.passed_min.to_string(),
+            trials.passed_max.to_string(),
+            trials.over.to_string(),
+            trials.calls.map_or_else(|| "-".to_owned(), |calls| calls.to_string()),
+            trials.per_second.to_string(),
+            wait(trials.ping_median),
+            beside(row),
+        ]);
+    }
+    cells
+}
+
 /// Returns the published figure, what it is, and how far ours is from it.
 fn beside(row: &Row) -> String {
     let Some(figure) = row.published else { return "-".to_owned() };
@@ -96,6 +143,9 @@ fn beside(row: &Row) -> String {
         Figure::LongestWait => wait(Span::from_nanos(figure)),
         _ => figure.to_string(),
     };
+    if row.published_for == Figure::AtMost {
+        return format!("{} {shown}", row.published_for.as_str());
+    }
     let same = if row.ours() == figure { "the same" } else { "DIFFERS" };
     format!("{shown} {}, {same}", row.published_for.as_str())
 }

@@ -7,7 +7,7 @@ use crate::{
     experiment::trial::Traffic,
     pattern::{ARRIVALS_MAX, COST_MAX, Request},
     random::{Random, Zipf},
-    trace::{self, NO_KEY},
+    trace::{NO_KEY, Numbered, Reader},
 };
 
 impl Scenario {
@@ -61,24 +61,13 @@ impl Scenario {
 }
 
 impl Traffic {
-    fn add_trace(&mut self, mut trace: &mut dyn BufRead) -> Result<(), ScenarioError> {
+    fn add_trace(&mut self, trace: &mut dyn BufRead) -> Result<(), ScenarioError> {
         let mut known: HashMap<String, u32> =
             (0..).zip(&self.names).map(|(key, name)| (name.clone(), key)).collect();
-        let (mut line, mut number) = (Vec::new(), 0);
-        loop {
-            line.clear();
-            // A line that never ends is as wrong as one that is too long.
-            let mut bounded = std::io::Read::take(&mut trace, trace::LINE_BYTES_MAX);
-            if bounded.read_until(b'\n', &mut line).map_err(ScenarioError::Read)? == 0 {
-                return Ok(());
-            }
-            number += 1;
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let parsed = trace::parse_line(text);
-            let parsed = parsed.map_err(|error| ScenarioError::Line { line: number, error })?;
-            let Some(arrival) = parsed else { continue };
+        for read in Reader::new(trace) {
+            let Numbered { line, arrival } = read?;
             if arrival.cost > COST_MAX {
-                return Err(ScenarioError::Cost { line: number });
+                return Err(ScenarioError::Cost { line });
             }
             if self.requests.len() as u64 >= ARRIVALS_MAX {
                 return Err(ScenarioError::Arrivals);
@@ -96,5 +85,6 @@ impl Traffic {
             };
             self.requests.push(Request { at: arrival.at, key, cost: arrival.cost });
         }
+        Ok(())
     }
 }

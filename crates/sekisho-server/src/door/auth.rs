@@ -3,14 +3,18 @@
 //! The original request is this one, with its path behind `/auth` or `/auth403`; or it stands in header lines that a trusted
 //! proxy sets. A proxy whose word does not count gets 503: to count it instead of its clients would lock out a whole site.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    task::{Context, Waker},
+};
 
 use http::{HeaderMap, StatusCode, request::Parts};
 use sekisho::{
-    AddressSource, Asked, CanonicalPath, Clock, Decision, IdentityDoor, Original, Part, PathError,
-    Place, Slot,
+    AddressSource, Asked, CanonicalPath, Decision, IdentityDoor, Original, Part, PathError, Place,
 };
 use sekisho_http::{ClientAddr, HeaderLines, Profile, client_addr, host};
+use tokio::runtime::Handle;
 
 use crate::{
     door::{Doors, caller::Caller},
@@ -42,7 +46,7 @@ pub(crate) async fn answer(
     caller: Caller,
 ) -> Reply {
     let decision = match decide(doors, parts, (profile, path), caller) {
-        Ok(decision) => decision,
+        Ok(deciding) => deciding.await,
         Err(refusal) => return *refusal,
     };
     // Without `hold` a request that has a slot passes at once.
@@ -52,12 +56,12 @@ pub(crate) async fn answer(
     doors.reply(&decision, profile)
 }
 
-fn decide(
-    doors: &Doors,
+fn decide<'d>(
+    doors: &'d Doors,
     parts: &Parts,
     (profile, path): (Profile, &str),
     caller: Caller,
-) -> Result<Decision, Box<Reply>> {
+) -> Result<impl Future<Output = Decision> + Send + use<'d>, Box<Reply>> {
     let settings = doors.limiter.policies().settings();
     let peer = caller.peer_ip();
     // Whoever reaches a unix socket is trusted: the file's mode says who that may be.
@@ -100,17 +104,17 @@ fn decide(
         Profile::Standard => Door::Auth,
         Profile::Nginx => Door::Auth403,
     };
-    let asked = Asked { longest: settings.listen.hold, ..Asked::default() };
+    let asked: Asked<'static> = Asked { longest: settings.listen.hold, ..Asked::default() };
     Ok(doors.decide(door, &request, asked))
 }
 
 /// Waits for a request's slot. A proxy that hangs up meanwhile leaves the queue, and those behind it move up.
 async fn hold(doors: &Doors, decision: &Decision) {
-    let clock: &Arc<dyn Clock> = doors.limiter.store().clock();
-    let (place, left) = doors.limiter.line_up(clock, std::slice::from_ref(decision));
+    let (place, left) = doors.limiter.line_up(&doors.clock, std::slice::from_ref(decision));
     let mut held = Held { doors, decision, place: Some(place) };
     for slot in left {
-        held.free(slot);
+        // What a store cannot take back stays charged: the safe side.
+        let _given_back = doors.limiter.free(slot).await;
     }
     if let Some(place) = &mut held.place {
         place.turn().await;
@@ -126,21 +130,24 @@ struct Held<'a> {
     place: Option<Place>,
 }
 
-impl Held<'_> {
-    fn free(&self, slot: Slot) {
-        // What a store cannot take back stays charged: the safe side.
-        let _given_back = self.doors.limiter.free_now(slot);
-    }
-}
-
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
-        for slot in place.leave() {
-            self.free(slot);
+        // Those behind move up at once, whatever the store takes.
+        let left = place.leave();
+        let (limiter, decision) = (Arc::clone(&self.doors.limiter), self.decision.clone());
+        let mut work = Box::pin(async move {
+            for slot in left {
+                let _given_back = limiter.free(slot).await;
+            }
+            let at_once = |part: &Part| part.verdict.delay.is_zero();
+            let _given_back = limiter.refund(&decision, at_once).await;
+        });
+        // Memory takes it back at once. For a shared store somebody has to wait, and the proxy that asked has gone.
+        let done = work.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        if let Some(runtime) = Handle::try_current().ok().filter(|_| !done) {
+            drop(runtime.spawn(work));
         }
-        let at_once = |part: &Part| part.verdict.delay.is_zero();
-        let _given_back = self.doors.limiter.refund_now(self.decision, at_once);
     }
 }
 

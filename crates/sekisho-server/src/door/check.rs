@@ -10,9 +10,7 @@ use std::net::IpAddr;
 
 use http::{StatusCode, request::Parts};
 use hyper::body::Incoming;
-use sekisho::{
-    Asked, CanonicalPath, Clock as _, Decision, Direct, Headers, IdentityDoor, Limit, Mode, Ruling,
-};
+use sekisho::{Asked, CanonicalPath, Decision, Direct, Headers, IdentityDoor, Limit, Mode, Ruling};
 use sekisho_http::{Profile, client_addr};
 
 use self::line::Line;
@@ -109,20 +107,20 @@ pub(crate) async fn answer(doors: &Doors, parts: &Parts, body: Incoming) -> Repl
         Ok(body) => body,
         Err(error) => return error.reply(),
     };
-    decided(doors, parts.uri.query(), &body).unwrap_or_else(|bad| bad_request(bad.message))
+    decided(doors, parts.uri.query(), &body).await.unwrap_or_else(|bad| bad_request(bad.message))
 }
 
 fn bad_request(detail: String) -> Reply {
     reply::problem(StatusCode::BAD_REQUEST, detail)
 }
 
-fn decided(doors: &Doors, query: Option<&str>, body: &[u8]) -> Result<Reply, BadBody> {
+async fn decided(doors: &Doors, query: Option<&str>, body: &[u8]) -> Result<Reply, BadBody> {
     let by_status = asks_for_status(query)?;
     // All of a body is looked at before any of it is charged.
     match parse_body(body)? {
         Checks::One(check) => {
             known_policy(doors, &check).map_err(BadBody::new)?;
-            Ok(one(doors, &check, by_status))
+            Ok(one(doors, &check, by_status).await)
         }
         Checks::Many(_) if by_status => Err(BadBody::new(
             "an array has no single status: leave `status=decision` out, or send its checks alone",
@@ -132,7 +130,7 @@ fn decided(doors: &Doors, query: Option<&str>, body: &[u8]) -> Result<Reply, Bad
                 known_policy(doors, check)
                     .map_err(|what| BadBody::new(format!("[{index}].{what}")))?;
             }
-            Ok(many(doors, &checks))
+            Ok(many(doors, &checks).await)
         }
     }
 }
@@ -153,8 +151,8 @@ fn known_policy(doors: &Doors, check: &Check) -> Result<(), &'static str> {
     known.then_some(()).ok_or("policy: there is no policy of that name")
 }
 
-fn one(doors: &Doors, check: &Check, by_status: bool) -> Reply {
-    let decision = decide(doors, check);
+async fn one(doors: &Doors, check: &Check, by_status: bool) -> Reply {
+    let decision = decide(doors, check).await;
     if by_status {
         return doors.reply(&decision, Profile::Standard);
     }
@@ -166,24 +164,24 @@ fn one(doors: &Doors, check: &Check, by_status: bool) -> Reply {
     reply::content("application/json", json)
 }
 
-fn many(doors: &Doors, checks: &[Check]) -> Reply {
+async fn many(doors: &Doors, checks: &[Check]) -> Reply {
     let mut json = Vec::with_capacity(256 * checks.len() + 2);
     json.push(b'[');
     for (index, check) in checks.iter().enumerate() {
         if index > 0 {
             json.push(b',');
         }
-        line(doors, check, &decide(doors, check)).write(&mut json);
+        line(doors, check, &decide(doors, check).await).write(&mut json);
     }
     json.push(b']');
     reply::content("application/json", json)
 }
 
-fn decide(doors: &Doors, check: &Check) -> Decision {
-    match &check.subject {
+async fn decide(doors: &Doors, check: &Check) -> Decision {
+    let deciding = match &check.subject {
         Subject::Direct { limits, key } => {
             let direct = Direct { limits, key: key.as_bytes(), cost: check.cost.unwrap_or(1) };
-            doors.decide_direct(Door::Check, &direct, check.mode)
+            return doors.decide_direct(Door::Check, &direct, check.mode).await;
         }
         Subject::Described { policy, request } => {
             let asked = Asked { cost: check.cost, policy: policy.as_deref(), ..check.mode.into() };
@@ -201,12 +199,13 @@ fn decide(doors: &Doors, check: &Check) -> Decision {
             };
             doors.decide(Door::Check, &request, asked)
         }
-    }
+    };
+    deciding.await
 }
 
 fn line<'a>(doors: &Doors, check: &'a Check, decision: &'a Decision) -> Line<'a> {
     // What no store was asked about has no instant of its own.
     let asked = !decision.parts.is_empty();
-    let at = if asked { decision.at } else { doors.limiter.store().clock().now() };
+    let at = if asked { decision.at } else { doors.clock.now() };
     Line::new(check, decision, at)
 }

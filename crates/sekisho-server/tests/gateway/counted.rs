@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sekisho::{Clock, FakeClock, Limiter, PolicySet, Timestamp};
-use sekisho_server::{ServeGateway, ServeOptions, Server};
+use sekisho::{Clock, FakeClock, Limiter, Memory, MemoryOptions, PolicySet, Timestamp};
+use sekisho_server::{ServeGateway, ServeOptions, Server, ServerStore};
 use tokio::sync::oneshot;
 
 use super::harness::{Client, Setup, get, ok};
@@ -26,7 +26,9 @@ const FILE: &str = r#"
 #[tokio::test]
 async fn decisions_and_answers_are_counted_at_the_gateways_own_door() {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::at(Timestamp::from_secs(1_700_000_000)));
-    let limiter = Limiter::with_clock(PolicySet::parse(FILE).unwrap(), clock);
+    let memory = Memory::with_clock(MemoryOptions::default(), clock);
+    let store = ServerStore::Memory(memory);
+    let limiter = Limiter::with_store(PolicySet::parse(FILE).unwrap(), store);
     let mut options = ServeOptions::new(Arc::new(limiter));
     options.admin = Some(([127, 0, 0, 1], 0).into());
     let Setup { proxy, gateway: listen, .. } = Setup::to(ok().await);

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
-use sekisho::{Limiter, PolicySet};
-use sekisho_server::{ServeGateway, ServeOptions, Server};
+use sekisho::{Limiter, Memory, PolicySet};
+use sekisho_server::{ServeGateway, ServeOptions, Server, ServerStore};
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, sync::Notify, time::timeout};
 
 use super::harness::{Client, OPEN, PATIENCE, Setup, get, ok, upstream};
@@ -111,7 +111,8 @@ async fn an_answer_that_nobody_reads_is_dropped() {
 
 #[tokio::test]
 async fn a_server_has_a_gateway_beside_its_doors() {
-    let limiter = Limiter::new(PolicySet::parse(OPEN).unwrap());
+    let store = ServerStore::Memory(Memory::default());
+    let limiter = Limiter::with_store(PolicySet::parse(OPEN).unwrap(), store);
     let mut options = ServeOptions::new(Arc::new(limiter));
     options.http = Some(([127, 0, 0, 1], 0).into());
     let Setup { proxy, gateway: listen, .. } = Setup::to(ok().await);

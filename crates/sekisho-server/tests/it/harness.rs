@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use sekisho::{Clock, FakeClock, Limiter, ListenAddress, PolicySet, Timestamp};
-use sekisho_server::{ServeOptions, Server};
+use sekisho_server::{ServeOptions, Server, ServerStore};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -18,6 +18,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// When the clock of every server begins.
 pub(crate) const BEGIN: u64 = 1_700_000_000;
+
+/// Returns a limiter that counts where its file says, and in this process by that clock.
+pub(crate) fn limiter(policies: PolicySet, clock: Arc<dyn Clock>) -> Arc<Limiter<ServerStore>> {
+    let settings = &policies.settings().store;
+    let store = ServerStore::open_with_clock(settings, Arc::clone(&clock)).unwrap();
+    Arc::new(Limiter::with_store_and_clock(policies, store, clock))
+}
 
 /// A server that runs.
 pub(crate) struct Running {
@@ -37,8 +44,8 @@ impl Running {
     pub(crate) async fn with(file: &str, change: impl FnOnce(&mut ServeOptions)) -> Self {
         let policies = PolicySet::parse(file).unwrap_or_else(|errors| panic!("{errors:?}"));
         let clock = Arc::new(FakeClock::at(Timestamp::from_secs(BEGIN)));
-        let limiter = Limiter::with_clock(policies, Arc::clone(&clock) as Arc<dyn Clock>);
-        let mut options = ServeOptions::new(Arc::new(limiter));
+        let mut options =
+            ServeOptions::new(limiter(policies, Arc::clone(&clock) as Arc<dyn Clock>));
         options.http = Some(([127, 0, 0, 1], 0).into());
         options.admin = options.http.clone();
         change(&mut options);

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use sekisho::{Limiter, PolicySet};
+use sekisho::{PolicySet, SystemClock};
 use sekisho_server::{
     ServeGateway, ServeOptions, Server,
     door::gateway::{GatewayOptions, ProxyOptions},
@@ -12,7 +12,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::harness::{Client, Running};
+use crate::harness::{Client, Running, limiter};
 
 const ONCE: &str = "[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"1/min\"]\n";
 const GET: &str = "GET /auth HTTP/1.1\r\nhost: a\r\n";
@@ -158,8 +158,8 @@ async fn upstream() -> SocketAddr {
 }
 
 async fn gateway(trusted: &str) -> SocketAddr {
-    let limiter = Limiter::new(PolicySet::parse(&file(trusted)).unwrap());
-    let mut options = ServeOptions::new(Arc::new(limiter));
+    let policies = PolicySet::parse(&file(trusted)).unwrap();
+    let mut options = ServeOptions::new(limiter(policies, Arc::new(SystemClock::new())));
     options.http = None;
     let to = format!("http://{}", upstream().await).parse().unwrap();
     options.gateway = Some(ServeGateway {

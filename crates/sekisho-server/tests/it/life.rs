@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sekisho::{Limiter, PolicySet};
+use sekisho::{PolicySet, SystemClock};
 use sekisho_server::{ServeError, ServeOptions, Server, serve};
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::harness::{Client, PATIENCE, Running};
+use crate::harness::{Client, PATIENCE, Running, limiter};
 
 const FILE: &str = "[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"60/min\"]\n";
 const CHECK: &str = r#"{"limit": "60/min", "key": "k"}"#;
@@ -81,7 +81,8 @@ async fn the_admin_listener_has_its_own_paths() {
 #[tokio::test]
 async fn addresses_come_from_the_file_and_must_be_free() {
     let parse = |listen: &str| {
-        Arc::new(Limiter::new(PolicySet::parse(&format!("{listen}\n{FILE}")).unwrap()))
+        let policies = PolicySet::parse(&format!("{listen}\n{FILE}")).unwrap();
+        limiter(policies, Arc::new(SystemClock::new()))
     };
     let options = ServeOptions::new(parse("[listen]\nadmin = \"127.0.0.1:0\""));
     assert_eq!(options.http, None);

@@ -11,5 +11,6 @@ mod identity;
 mod introduced;
 mod life;
 mod metrics;
+mod outage;
 mod peers;
 mod sockets;

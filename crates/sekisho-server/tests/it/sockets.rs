@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use sekisho::{Limiter, ListenAddress, PolicySet};
+use sekisho::{ListenAddress, PolicySet, SystemClock};
 use sekisho_server::{
     ServeError, ServeGateway, ServeOptions, Server,
     door::gateway::{GatewayOptions, ProxyOptions},
@@ -19,7 +19,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::PATIENCE;
+use crate::harness::{PATIENCE, limiter};
 
 const BY_HEADER: &str = r#"
     [identity]
@@ -56,7 +56,7 @@ impl Drop for Folder {
 fn options(path: &Path, file: &str) -> ServeOptions {
     let listen = format!("[listen]\nhttp = \"unix:{}\"\n", path.display());
     let policies = PolicySet::parse(&format!("{listen}{file}")).unwrap();
-    ServeOptions::new(Arc::new(Limiter::new(policies)))
+    ServeOptions::new(limiter(policies, Arc::new(SystemClock::new())))
 }
 
 async fn ask(path: &Path, lines: &str) -> String {

@@ -4,6 +4,7 @@ pub(crate) mod later;
 pub(crate) mod limits;
 mod listen;
 mod problems;
+mod store;
 
 use std::collections::BTreeSet;
 
@@ -12,33 +13,33 @@ pub(crate) use self::problems::Problems;
 use super::{
     OnMissingKey, Policy, PolicySet, Settings,
     answer::{AnswerSettings, CountedAnswers, Refusal},
-    file::{
-        Bytes, CostFile, OnMissingFile, OverflowFile, PolicyFile, PolicyTable, Spanned, StoreFile,
-    },
+    environment::Lookup,
+    file::{CostFile, OnMissingFile, OnStoreErrorFile, PolicyFile, PolicyTable, Spanned},
     identify::{KeySpec, Prefixes},
     identity::IdentitySettings,
     lint::Code,
     lists::{List, Lists},
     matcher::{Matcher, is_header_name},
     plan::CostSpec,
-    settings::StoreSettings,
+    settings::{OnStoreError, StoreSettings},
     warnings,
 };
-use crate::{
-    digest::Seed,
-    store::memory::{CHARGES_MAX, Overflow},
-};
+use crate::{digest::Seed, store::memory::CHARGES_MAX};
 
 /// The longest name of a policy, plan or limit, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
 /// Compiles a file. What is wrong goes to `problems`; the result is of use only when that has no error.
-pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicySet {
+pub(crate) fn compile(
+    file: &PolicyFile,
+    lookup: Lookup<'_>,
+    problems: &mut Problems<'_>,
+) -> PolicySet {
     later::refuse(file, problems);
-    let seed = Seed::random();
+    let (store, seed) = store::compile(&file.store, lookup, problems);
     let settings = Settings {
         listen: listen::compile(file.listen.as_ref(), problems),
-        store: store(&file.store, problems),
+        store,
         answer: AnswerSettings::compile(&file.answer),
         identity: IdentitySettings::compile(&file.identity, file.listen.as_ref(), problems),
     };
@@ -59,7 +60,8 @@ pub(crate) fn compile(file: &PolicyFile, problems: &mut Problems<'_>) -> PolicyS
             );
             problems.add(Code::Name, table.name.span(), message);
         }
-        policies.push(policy(table, (prefixes, addresses), &seed, problems));
+        let within = Within { prefixes, addresses, seed: &seed, store: &settings.store };
+        policies.push(policy(table, within, problems));
     }
     check_numbers(&policies, file, &settings, problems);
     let lists = Lists {
@@ -118,12 +120,18 @@ fn is_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(allowed)
 }
 
-fn policy(
-    table: &PolicyTable,
-    (prefixes, addresses): (Prefixes, Addresses),
-    seed: &Seed,
-    problems: &mut Problems<'_>,
-) -> Policy {
+/// What holds for all policies of a file.
+#[derive(Clone, Copy)]
+struct Within<'a> {
+    prefixes: Prefixes,
+    addresses: Addresses,
+    seed: &'a Seed,
+    store: &'a StoreSettings,
+}
+
+fn policy(table: &PolicyTable, within: Within<'_>, problems: &mut Problems<'_>) -> Policy {
+    let Within { prefixes, addresses, seed, store } = within;
+    let on_store_error = on_store_error(table, store);
     let matcher =
         table.r#match.as_ref().map(|of| Matcher::compile(of, problems)).unwrap_or_default();
     let key = KeySpec::compile(&table.key, prefixes, problems);
@@ -151,7 +159,8 @@ fn policy(
             problems,
         ),
         cost: cost(table.cost.as_ref(), problems),
-        limits: limits::compile(table, problems),
+        limits: limits::compile(table, (store.shared.as_ref(), on_store_error), problems),
+        on_store_error,
         lists: Lists {
             allow: List::compile(&table.allow, Some(&key), seed, problems),
             deny: List::compile(&table.deny, Some(&key), seed, problems),
@@ -163,6 +172,17 @@ fn policy(
             .map(|of| CountedAnswers::compile(of.get_ref(), problems).into()),
         matcher,
         key,
+    }
+}
+
+/// Returns what happens while the store is down. Memory is never down: what it cannot decide is refused, as it is full then and
+/// was told to refuse.
+fn on_store_error(table: &PolicyTable, store: &StoreSettings) -> OnStoreError {
+    match table.on_store_error.as_ref().map(Spanned::get_ref) {
+        Some(OnStoreErrorFile::Allow) => OnStoreError::Allow,
+        Some(OnStoreErrorFile::Local) => OnStoreError::Local,
+        None if store.shared.is_some() => OnStoreError::default(),
+        Some(OnStoreErrorFile::Deny) | None => OnStoreError::Deny,
     }
 }
 
@@ -221,48 +241,4 @@ fn cost(file: Option<&Spanned<CostFile>>, problems: &mut Problems<'_>) -> CostSp
             CostSpec::Header { name: table.header.to_ascii_lowercase(), min, max, default }
         }
     }
-}
-
-fn store(file: &StoreFile, problems: &mut Problems<'_>) -> StoreSettings {
-    let max_bytes = file.max_bytes.as_ref().and_then(|bytes| {
-        let parsed = parse_bytes(bytes.get_ref()).filter(|bytes| *bytes >= 1 << 20);
-        if parsed.is_none() {
-            problems.add(
-                Code::Number,
-                bytes.span(),
-                "this is a number of bytes, at least `1MiB`, like 536870912 or `512MiB`",
-            );
-        }
-        parsed
-    });
-    let max_entries = file.max_entries.as_ref().and_then(|entries| {
-        let parsed = usize::try_from(*entries.get_ref()).ok().filter(|entries| *entries >= 2);
-        if parsed.is_none() {
-            problems.add(Code::Number, entries.span(), "a store has at least 2 entries");
-        }
-        parsed
-    });
-    let overflow = file.overflow.as_ref().map(|overflow| match overflow.get_ref() {
-        OverflowFile::Shared => Overflow::Shared,
-        OverflowFile::Deny => Overflow::Deny,
-        OverflowFile::Allow => Overflow::Allow,
-    });
-    StoreSettings { max_bytes, max_entries, overflow }
-}
-
-fn parse_bytes(bytes: &Bytes) -> Option<usize> {
-    let text = match bytes {
-        Bytes::Number(number) => return usize::try_from(*number).ok(),
-        Bytes::Text(text) => text,
-    };
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit.trim() {
-        "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    number.parse::<usize>().ok()?.checked_mul(unit)
 }

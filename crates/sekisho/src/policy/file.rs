@@ -127,20 +127,45 @@ pub(crate) struct StoreFile {
     /// What happens to new keys while every entry is in use: `shared` (the default), `deny` or `allow`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<OverflowFile>"))]
     pub(crate) overflow: Option<Spanned<OverflowFile>>,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) url: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) timeout: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) prefix: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) shards: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) password_file: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) local_share: Later,
+    /// The Redis or Valkey that several servers count in together: `redis://`, `rediss://` (TLS), `redis+unix://`,
+    /// `redis-cluster://` or `redis-sentinel://`. When absent, counts live in this process's memory. `${NAME}` is replaced from
+    /// the environment, `$$` is a `$`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) url: Option<Spanned<String>>,
+    /// Several single servers instead of `url`, over which clients are spread. `${NAME}` is replaced as there.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
+    pub(crate) shards: Option<Spanned<Vec<Spanned<String>>>>,
+    /// How long a request waits for the shared store, from `1ms` to `10s`; `50ms` by default.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) timeout: Option<Spanned<String>>,
+    /// What every key in the shared store begins with; `sk` by default.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) prefix: Option<Spanned<String>>,
+    /// A file that holds the shared store's password, instead of one in the address. `${NAME}` is replaced.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) password_file: Option<Spanned<String>>,
+    /// A file of PEM certificates that the shared store's TLS is checked against; the machine's own when absent.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) ca_file: Option<Spanned<String>>,
+    /// What digests of secret key parts are made with, at least 16 bytes, the same on every server. `${NAME}` is replaced.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) digest_secret: Option<Spanned<String>>,
+    /// The share of each limit that one server lets through by itself while the shared store is down, where a policy says
+    /// `on_store_error = "local"`: a number above 0 and up to 1 (the default), or a text like `1/4`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ShareSchema>"))]
+    pub(crate) local_share: Option<Spanned<toml::Value>>,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) snapshot: Later,
+}
+
+/// A number above 0 and up to 1, or a text like `1/4`.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "says what a share looks like; it is read from the file's own text")]
+pub(crate) enum ShareSchema {
+    Number(f64),
+    Text(String),
 }
 
 /// A number of bytes, or a text like `512MiB`.
@@ -341,8 +366,9 @@ pub(crate) struct PolicyTable {
     /// Clients that this policy refuses.
     #[serde(default)]
     pub(crate) deny: ListFile,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) on_store_error: Later,
+    /// What happens to requests while the shared store is down: `allow` (the default), `deny` or `local`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<OnStoreErrorFile>"))]
+    pub(crate) on_store_error: Option<Spanned<OnStoreErrorFile>>,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) ban: Later,
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -514,6 +540,15 @@ pub(crate) enum OnMissingFile {
     Deny,
     Skip,
     Shared,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnStoreErrorFile {
+    Allow,
+    Deny,
+    Local,
 }
 
 /// Takes the fields of later versions off a list of suggestions: they would be refused as well.

@@ -219,6 +219,12 @@ impl KeySpec {
         matches!(self.parts.as_slice(), [alternatives] if matches!(alternatives.as_slice(), [Source::Ip(_)]))
     }
 
+    /// Returns whether a part of it is kept as a digest, since nobody may read it.
+    pub(crate) fn uses_secret(&self) -> bool {
+        let is_secret = |source: &Source| matches!(source, Source::Header(_) | Source::Cookie(_));
+        self.parts.iter().flatten().any(is_secret)
+    }
+
     /// Returns the first part that any client can make up, so that one client can be many.
     pub(crate) fn made_up(&self) -> Option<String> {
         self.parts.iter().flatten().find(|source| source.is_made_up()).map(Source::name)

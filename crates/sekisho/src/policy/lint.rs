@@ -64,10 +64,15 @@ codes! {
     Number = "SK027", Error, "A number that is out of its bounds.";
     Identity = "SK028", Error, "An address source without anyone to believe, proxies asked for nothing, or addresses that no client has.";
     Answer = "SK029", Error, "A status, media type, detail or counted answer that cannot be.";
+    Store = "SK030", Error, "An address, prefix, share or file of a shared store that cannot be, or one of these without an address.";
+    Environment = "SK031", Error, "A `${NAME}` that the environment does not have, or a `$` that stands alone.";
+    SharedLimit = "SK032", Error, "A limit that a shared store cannot count.";
     UnverifiedHeader = "SK101", Warning, "A key is a header that any client can make up, and no limit by address holds the same requests.";
     CostAboveCapacity = "SK102", Warning, "A cost can exceed a limit's capacity: such a request never passes.";
     PlanFromClient = "SK103", Warning, "The plan is chosen by a header: whoever sets that header chooses the plan.";
     OpenAddress = "SK104", Warning, "A door without authentication listens on an address that others can reach.";
+    NothingDown = "SK105", Warning, "`on_store_error` without a shared store: memory is never down.";
+    OpenDigest = "SK106", Warning, "A shared store holds digests of headers or cookies that anybody can make.";
 }
 
 impl fmt::Display for Code {

@@ -30,6 +30,16 @@ impl PlanSpec {
         }
     }
 
+    /// Does something with every limit.
+    pub(crate) fn each_mut(&mut self, act: &mut dyn FnMut(&mut PolicyLimit)) {
+        match self {
+            Self::Same(limits) => limits.iter_mut().for_each(act),
+            Self::ByHeader { plans, .. } => {
+                plans.iter_mut().flat_map(|(_, limits)| limits).for_each(act);
+            }
+        }
+    }
+
     pub(crate) fn plans(&self) -> impl Iterator<Item = (&str, &[PolicyLimit])> {
         let (same, by_header) = match self {
             Self::Same(limits) => (Some(("", limits.as_slice())), [].as_slice()),

@@ -1,10 +1,16 @@
 //! The file's settings beside its policies.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use sekisho_core::Span;
 
-use super::{address::ListenAddress, answer::AnswerSettings, identity::IdentitySettings};
+use super::{
+    address::ListenAddress, answer::AnswerSettings, identity::IdentitySettings, share::Share,
+    store_address::StoreAddress,
+};
 use crate::store::memory::Overflow;
 
 /// Where to listen and how to store.
@@ -12,7 +18,7 @@ use crate::store::memory::Overflow;
 pub struct Settings {
     /// Where to listen.
     pub listen: ListenSettings,
-    /// How the memory store is bounded.
+    /// Where counts live.
     pub store: StoreSettings,
     /// What answers look like.
     pub answer: AnswerSettings,
@@ -69,13 +75,65 @@ impl Default for ListenSettings {
     }
 }
 
-/// What the file says of the memory store; what it does not say is the store's own default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the file says of the store; what it does not say of the memory store is that store's own default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StoreSettings {
-    /// The most bytes.
+    /// The store that several servers count in together. Absent: this process's memory.
+    pub shared: Option<SharedStoreSettings>,
+    /// The most bytes of the memory store, or of what stands in for the shared one.
     pub max_bytes: Option<usize>,
     /// The most entries.
     pub max_entries: Option<usize>,
     /// What happens to new keys when it is full.
     pub overflow: Option<Overflow>,
+}
+
+/// A store that several servers count in together. Its passwords are shown nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SharedStoreSettings {
+    /// One address, or several single servers that clients are spread over.
+    pub addresses: Vec<StoreAddress>,
+    /// How long a request waits for it.
+    pub timeout: Span,
+    /// What every key begins with.
+    pub prefix: String,
+    /// A file that holds the password, instead of the addresses' own.
+    pub password_file: Option<PathBuf>,
+    /// A file of the certificates that TLS is checked against; the machine's own when absent.
+    pub ca_file: Option<PathBuf>,
+    /// The share of each limit that one server lets through by itself while the store is down.
+    pub local_share: Share,
+}
+
+impl SharedStoreSettings {
+    /// The time that a request waits when the file names none.
+    pub const TIMEOUT: Span = Span::from_nanos(50_000_000);
+    /// What keys begin with when the file says nothing.
+    pub const PREFIX: &'static str = "sk";
+}
+
+/// What happens to the requests of a policy while the shared store is down. Over the policies of one request `Deny` goes before
+/// `Local`, and `Local` before `Allow`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OnStoreError {
+    /// They pass, uncounted.
+    #[default]
+    Allow,
+    /// This process decides by itself, on its share of each limit.
+    Local,
+    /// They are refused: 503.
+    Deny,
+}
+
+impl OnStoreError {
+    /// Returns the word that the file uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Local => "local",
+            Self::Deny => "deny",
+        }
+    }
 }

@@ -44,10 +44,28 @@ pub(super) fn find(set: &PolicySet, file: &PolicyFile, problems: &mut Problems<'
             problems.add(Code::PlanFromClient, plan.span(), message);
         }
     }
+    stores(set, file, problems);
     let Some(listen) = &file.listen else { return };
     let gateway = listen.gateway.as_ref().map(|gateway| &gateway.get_ref().at);
     for address in [listen.http.as_ref(), listen.admin.as_ref(), gateway].into_iter().flatten() {
         open_address(address, problems);
+    }
+}
+
+/// Finds what is said of a store that there is not, and not said of the one that there is.
+fn stores(set: &PolicySet, file: &PolicyFile, problems: &mut Problems<'_>) {
+    let shared = set.settings.store.shared.is_some();
+    for (policy, table) in set.policies.iter().zip(&file.policy) {
+        let table = table.get_ref();
+        if let Some(given) = table.on_store_error.as_ref().filter(|_| !shared) {
+            let message = "counts are in this process's memory, which is never down: leave this out, or name a `url` in `[store]`";
+            problems.add(Code::NothingDown, given.span(), message);
+        }
+        if shared && file.store.digest_secret.is_none() && policy.key.uses_secret() {
+            let message = "without `digest_secret` in `[store]` everybody can make the digests that this key has there: whoever \
+                reads the store can try out values";
+            problems.add(Code::OpenDigest, table.key.span(), message);
+        }
     }
 }
 

@@ -182,7 +182,7 @@ impl Memory {
             let key = charge.key.as_bytes();
             let (at, verdict) =
                 self.one(charge.limit, (charge.scope, key), (charge.cost, ask), now)?;
-            return Ok(Answer { at, verdicts: vec![verdict] });
+            return Ok(Answer::new(at, vec![verdict]));
         }
         if ask.charges.len() > CHARGES_MAX {
             return Err(StoreError::Unsupported("request of more than 1024 charges".into()));
@@ -326,7 +326,7 @@ impl Memory {
             for verdict in &mut verdicts {
                 verdict.delay = Span::ZERO;
             }
-            return Ok(Answer { at: now, verdicts });
+            return Ok(Answer::new(now, verdicts));
         }
         // Taken until all is charged: another request's log cannot have them in between.
         let mut taken = self.make_places(&mut held, ask, (digests, unbounded), now)?;
@@ -346,7 +346,7 @@ impl Memory {
             }
         }
         self.table.shrink(taken);
-        Ok(Answer { at: now, verdicts })
+        Ok(Answer::new(now, verdicts))
     }
 
     /// Makes a place for every charge that has none, and takes the bytes that logs may need: returns how many. Or takes all of it

@@ -5,5 +5,7 @@ mod concurrency;
 mod decisions;
 mod files;
 mod memory;
+mod outage;
 mod patience;
+mod stores;
 mod waits;

@@ -34,9 +34,10 @@ impl Results {
 
 pub(super) fn present(args: &Simulate, results: &Results) -> Result<(), Report> {
     let reports = results.reports();
+    check(args, reports)?;
     let to = args.out.as_deref();
     match args.output.unwrap_or(Form::Table) {
-        Form::Svg => pictures(reports, to),
+        Form::Svg => pictures(reports, to.unwrap_or(Path::new("."))),
         Form::Table => {
             let terminal = Terminal::of_output(to.is_none(), args.charts);
             write(to, &tables(reports, terminal.as_ref()))
@@ -54,6 +55,23 @@ pub(super) fn present(args: &Simulate, results: &Results) -> Result<(), Report> 
             }
         },
     }
+}
+
+/// Refuses pictures that nothing can be drawn of, or put nowhere, before any work is done.
+pub(super) fn check(args: &Simulate, reports: &[Outcome]) -> Result<(), Report> {
+    if args.output != Some(Form::Svg) {
+        return Ok(());
+    }
+    if args.out.is_none() {
+        return Err(
+            Report::input("`--output svg` needs a directory for its files").hint("add `--out DIR`")
+        );
+    }
+    if reports.iter().flat_map(output::pictures).next().is_none() {
+        return Err(Report::input("this experiment has no pictures")
+            .hint("`--output table` shows its figures"));
+    }
+    Ok(())
 }
 
 fn tables(reports: &[Outcome], terminal: Option<&Terminal>) -> String {
@@ -89,16 +107,7 @@ impl Terminal {
 }
 
 /// Writes one file a chart, and says which.
-fn pictures(reports: &[Outcome], directory: Option<&Path>) -> Result<(), Report> {
-    let Some(directory) = directory else {
-        return Err(
-            Report::input("`--output svg` needs a directory for its files").hint("add `--out DIR`")
-        );
-    };
-    if reports.iter().flat_map(output::pictures).next().is_none() {
-        return Err(Report::input("this experiment has no pictures")
-            .hint("`--output table` shows its figures"));
-    }
+fn pictures(reports: &[Outcome], directory: &Path) -> Result<(), Report> {
     let failed =
         |path: &Path, error: io::Error| Report::failed(format!("{}: {error}", path.display()));
     fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;

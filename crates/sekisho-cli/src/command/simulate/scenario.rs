@@ -15,7 +15,7 @@ use sekisho_replay::{
 };
 use toml::Spanned;
 
-use super::trace::{LINE_HINT, open};
+use super::trace::{open, wrong};
 use crate::{args::Simulate, report::Report};
 
 /// Runs a scenario file.
@@ -95,14 +95,14 @@ fn flag(field: &str) -> String {
 
 fn run(scenario: &Scenario, trace: Option<&Path>) -> Result<Outcome, Report> {
     let mut reader = trace.map(open).transpose()?;
-    let shown = trace.map(|trace| trace.display().to_string()).unwrap_or_default();
     let result = match &mut reader {
         Some(reader) => scenario.run(Some(reader)),
         None => scenario.run(None),
     };
+    let path = trace.unwrap_or(Path::new(""));
     result.map_err(|error| match error {
-        ScenarioError::Line { .. } => Report::input(format!("{shown}: {error}")).hint(LINE_HINT),
-        ScenarioError::Read(_) | ScenarioError::Keys => Report::input(format!("{shown}: {error}")),
+        ScenarioError::Trace(error) => wrong(path, &error),
+        ScenarioError::Keys => Report::input(format!("{}: {error}", path.display())),
         error => Report::input(error),
     })
 }

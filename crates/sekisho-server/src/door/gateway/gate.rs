@@ -3,7 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use http::StatusCode;
-use sekisho::{IdentityDoor, Limiter};
+use sekisho::{Clock, IdentityDoor, Limiter, Store};
 use sekisho_http::layer::{Decided, LimitLayer, Observe, Refunded, Unasked};
 
 use super::{
@@ -18,29 +18,31 @@ use crate::{
 /// Returns the layer that decides for a gateway: clients' addresses are taken from where the policy file says for that door,
 /// and what happens is written to `log`.
 pub fn gate(limiter: Arc<Limiter>, log: Option<AccessLog>) -> LimitLayer {
-    observed(limiter, log, None)
+    let clock = Arc::clone(limiter.store().clock());
+    observed((limiter, clock), log, None)
 }
 
-/// The same, counted.
-pub(crate) fn counted_gate(
-    limiter: Arc<Limiter>,
+/// The same with any store, counted.
+pub(crate) fn counted_gate<S: Store + 'static>(
+    (limiter, clock): (&Arc<Limiter<S>>, &Arc<dyn Clock>),
     log: Option<AccessLog>,
     metrics: Arc<Metrics>,
-) -> LimitLayer {
-    observed(limiter, log, Some(metrics))
+) -> LimitLayer<S> {
+    observed((Arc::clone(limiter), Arc::clone(clock)), log, Some(metrics))
 }
 
-fn observed(
-    limiter: Arc<Limiter>,
+fn observed<S: Store + 'static>(
+    (limiter, clock): (Arc<Limiter<S>>, Arc<dyn Clock>),
     log: Option<AccessLog>,
     metrics: Option<Arc<Metrics>>,
-) -> LimitLayer {
-    let unbelieved = Unbelieved::new(Arc::clone(limiter.store().clock()));
-    LimitLayer::new(limiter)
+) -> LimitLayer<S> {
+    let unbelieved = Unbelieved::new(Arc::clone(&clock));
+    LimitLayer::with_clock(limiter, clock)
         .door(IdentityDoor::Gateway)
         .peer(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
         // The listener names every peer that has an address; the others came over a unix socket.
         .trust_peerless()
+        .background(|work| drop(tokio::spawn(work)))
         .observe(Watch { log, metrics, unbelieved })
 }
 

@@ -7,17 +7,10 @@ use crate::policy::{
 };
 
 /// The names of fields that no table has in this version.
-pub(crate) const NAMES: [&str; 18] = [
+pub(crate) const NAMES: [&str; 11] = [
     "grpc",
     "resp",
-    "url",
-    "timeout",
-    "prefix",
-    "shards",
-    "password_file",
-    "local_share",
     "snapshot",
-    "on_store_error",
     "ban",
     "on_change",
     "enforce_percent",
@@ -35,24 +28,11 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
     if let Some(listen) = &file.listen {
         refuse_all(&[("grpc", &listen.grpc), ("resp", &listen.resp)], problems);
     }
-    let store = &file.store;
-    refuse_all(
-        &[
-            ("url", &store.url),
-            ("timeout", &store.timeout),
-            ("prefix", &store.prefix),
-            ("shards", &store.shards),
-            ("password_file", &store.password_file),
-            ("local_share", &store.local_share),
-            ("snapshot", &store.snapshot),
-        ],
-        problems,
-    );
+    refuse_all(&[("snapshot", &file.store.snapshot)], problems);
     for policy in &file.policy {
         let policy = policy.get_ref();
         refuse_all(
             &[
-                ("on_store_error", &policy.on_store_error),
                 ("ban", &policy.ban),
                 ("on_change", &policy.on_change),
                 ("enforce_percent", &policy.enforce_percent),

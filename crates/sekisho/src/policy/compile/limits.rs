@@ -4,15 +4,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use sekisho_core::{Algorithm, Limit, Period};
 
-use super::{Problems, Spanned, is_name};
+use super::{Problems, Spanned, is_name, store::uncountable};
 use crate::{
     calendar::Zones,
     policy::{
-        PolicyLimit,
+        Outage, PolicyLimit,
         file::{LimitFile, PolicyTable},
         lint::Code,
         matcher::is_header_name,
         plan::PlanSpec,
+        settings::{OnStoreError, SharedStoreSettings},
     },
     store::Scope,
 };
@@ -20,7 +21,30 @@ use crate::{
 /// What a limit's state depends on besides its numbers, by id.
 type Kinds = BTreeMap<String, (Algorithm, Period)>;
 
-pub(super) fn compile(table: &PolicyTable, problems: &mut Problems<'_>) -> PlanSpec {
+/// The store that counts, and what a policy does while that is down.
+type Store<'a> = (Option<&'a SharedStoreSettings>, OnStoreError);
+
+pub(super) fn compile(
+    table: &PolicyTable,
+    store: Store<'_>,
+    problems: &mut Problems<'_>,
+) -> PlanSpec {
+    let mut plans = of_table(table, store.0.is_some(), problems);
+    plans.each_mut(&mut |limit| {
+        limit.outage = match store {
+            (Some(shared), OnStoreError::Local) => {
+                Outage::Local(Arc::new(shared.local_share.of_limit(&limit.limit)))
+            }
+            (None, OnStoreError::Deny) if table.on_store_error.is_none() => Outage::Unsaid,
+            // Without a shared store there is nothing that stands in for it.
+            (None, OnStoreError::Local) | (_, OnStoreError::Deny) => Outage::Deny,
+            (_, OnStoreError::Allow) => Outage::Allow,
+        };
+    });
+    plans
+}
+
+fn of_table(table: &PolicyTable, shared: bool, problems: &mut Problems<'_>) -> PlanSpec {
     let name = table.name.get_ref().as_str();
     let mut kinds = Kinds::new();
     match (&table.limits, &table.plans) {
@@ -39,9 +63,9 @@ pub(super) fn compile(table: &PolicyTable, problems: &mut Problems<'_>) -> PlanS
                     "a policy has at least one limit; `unlimited` is one that only counts",
                 );
             }
-            PlanSpec::Same(list(name, limits.get_ref(), &mut kinds, problems))
+            PlanSpec::Same(list((name, shared), limits.get_ref(), &mut kinds, problems))
         }
-        (None, Some(plans)) => by_plan(table, plans, &mut kinds, problems),
+        (None, Some(plans)) => by_plan((table, shared), plans, &mut kinds, problems),
         (Some(_), Some(plans)) => {
             problems.add(Code::NoLimit, plans.span(), "a policy has `limits` or `plans`, not both");
             PlanSpec::Same(Vec::new())
@@ -58,7 +82,7 @@ pub(super) fn compile(table: &PolicyTable, problems: &mut Problems<'_>) -> PlanS
 }
 
 fn by_plan(
-    table: &PolicyTable,
+    (table, shared): (&PolicyTable, bool),
     plans: &Spanned<BTreeMap<String, Vec<Spanned<LimitFile>>>>,
     kinds: &mut Kinds,
     problems: &mut Problems<'_>,
@@ -72,7 +96,7 @@ fn by_plan(
             );
             problems.add(Code::Plan, plans.span(), message);
         }
-        compiled.push((plan.clone(), list(name, limits, kinds, problems)));
+        compiled.push((plan.clone(), list((name, shared), limits, kinds, problems)));
     }
     let Some(plan) = &table.plan else {
         problems.add(
@@ -98,7 +122,7 @@ fn by_plan(
 }
 
 fn list(
-    policy: &str,
+    (policy, shared): (&str, bool),
     limits: &[Spanned<LimitFile>],
     kinds: &mut Kinds,
     problems: &mut Problems<'_>,
@@ -118,6 +142,9 @@ fn list(
         };
         if let Some(zone) = unknown_zone(&limit) {
             problems.add(Code::UnknownZone, file.span(), format!("there is no time zone `{zone}`"));
+        }
+        if let Some(what) = uncountable(&limit).filter(|_| shared) {
+            problems.add(Code::SharedLimit, file.span(), format!("`{text}`: {what}"));
         }
         if explicit.is_some_and(|id| !is_name(id)) {
             problems.add(
@@ -142,7 +169,12 @@ fn list(
                 problems.add(Code::PlanIds, file.span(), message);
             }
         }
-        compiled.push(PolicyLimit { limit, scope: Scope::new(policy, &id), name: "".into() });
+        compiled.push(PolicyLimit {
+            limit,
+            scope: Scope::new(policy, &id),
+            name: "".into(),
+            outage: Outage::Deny,
+        });
     }
     let alone = compiled.len() == 1;
     for limit in &mut compiled {

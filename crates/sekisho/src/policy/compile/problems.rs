@@ -41,6 +41,11 @@ impl<'a> Problems<'a> {
         });
     }
 
+    /// Returns what stands in a place of the file.
+    pub(crate) fn text(&self, span: Range<usize>) -> &'a str {
+        self.text.get(span).unwrap_or_default()
+    }
+
     /// Returns the line, from 1, on which a place stands.
     pub(crate) fn line(&self, at: usize) -> usize {
         self.lines.partition_point(|start| *start <= at)
