@@ -13,14 +13,15 @@ use std::{
     time::Duration,
 };
 
-use crate::instant;
-
 use parking_lot::Mutex;
 use sekisho::{Answer, Limit, Timestamp};
 use sekisho_core::{Metered, Period, State};
 use tokio::time::Instant;
 
-use crate::question::{Question, Told};
+use crate::{
+    instant,
+    question::{Question, Told},
+};
 
 /// How long a denial is repeated at most.
 const REPEATED: Duration = Duration::from_secs(1);

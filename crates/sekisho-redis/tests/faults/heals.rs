@@ -41,22 +41,23 @@ pub(crate) async fn no_expiry() -> Row {
     assert_eq!(passes(&store, &ours).await, Ok(false));
     assert_eq!(passes(&store, &theirs).await, Ok(true));
     beside(|| assert_eq!(server.keys_without_expiry("sk1:"), [""; 0]));
-    let (mut requests, mut took) = (2, Vec::new());
+    let (mut requests, mut last, mut gap) = (3, now(), Duration::ZERO);
     while !passes(&store, &ours).await.unwrap() {
-        took.push(whole.elapsed());
-        requests += 1;
-        assert!(whole.elapsed() < PATIENCE, "locked out");
         pass(Duration::from_millis(20)).await;
+        gap = gap.max(last.elapsed());
+        (requests, last) = (requests + 1, now());
+        assert!(whole.elapsed() < PATIENCE, "locked out");
     }
     let waited = whole.elapsed();
-    assert!(waited < Duration::from_millis(2_500), "{waited:?}");
+    // A busy machine asks late.
+    assert!(waited < Duration::from_millis(2_300) + 2 * gap, "{waited:?}; asked after {gap:?}");
     let began = now();
     let back = exact_again(&store, &ours.key, began).await;
     Row {
         how: format!(
             "states without expiry; the full one of 2 s let somebody in after {waited:.1?}"
         ),
-        requests: requests + 1,
+        requests,
         errors: 0,
         admitted: 2,
         most: 2,

@@ -120,6 +120,12 @@ impl Samples {
         [50, 99].map(|percent| percentile(&took, percent))
     }
 
+    /// Returns how long the slowest took of those that were sent between two times.
+    pub(crate) fn slowest(&self, from: Instant, to: Instant) -> Duration {
+        let within = self.all.iter().filter(|sample| (from..to).contains(&sample.at));
+        within.map(|sample| sample.took).max().unwrap_or_default()
+    }
+
     /// Returns whether the machine stood still for a while at any time, so that who had no time left was told so.
     pub(crate) fn had_a_stop(&self) -> bool {
         self.sleeps.iter().any(|(_, late)| *late > STOP)

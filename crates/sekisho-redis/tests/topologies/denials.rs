@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sekisho::{Answer, Ask, Charge, Mode, Now, Outcome, Store, Verdict};
+use sekisho::{Answer, Ask, Charge, Mode, Now, Outcome, Span, Store, Verdict};
 use sekisho_redis::RedisStore;
 use sekisho_testkit::redis_server::RedisServer;
 use tokio::time::sleep;
@@ -50,8 +50,12 @@ async fn a_repeated_denial_costs_nothing_and_says_what_the_server_would() {
             assert_eq!(evalshas(&server), asked, "{limit}");
             assert_eq!(own.stats().cached_denials, repeated + 200);
         }
-        // The server itself, just after.
+        // The server itself, just after: its clock has gone on by what the two took, and no more.
+        let began = Instant::now();
+        let last = check(&own, &counted, 1).await.unwrap();
         let theirs = check(&other, &counted, 1).await.unwrap();
+        let took = u64::try_from(began.elapsed().as_nanos()).unwrap();
+        assert!(theirs.at.as_nanos() <= last.at.as_nanos() + took + 1_000, "{limit}");
         assert!(
             last.at.as_nanos() <= theirs.at.as_nanos() + u64::try_from(trip.as_nanos()).unwrap()
         );
@@ -106,6 +110,23 @@ async fn what_costs_as_much_is_denied_as_well_and_what_costs_less_is_asked() {
         assert!(is_allowed(&check(&store, &counted, 2).await.unwrap()), "{limit}");
         assert_eq!(check(&store, &counted, 6).await.unwrap().joint().outcome, Outcome::Never);
     }
+}
+
+#[tokio::test]
+async fn who_waits_longer_is_asked_for() {
+    let server = RedisServer::start();
+    let store = store(&server.url());
+    let queue = Counted::new("2/week burst 1 leaky-queue", "queue", "u");
+    assert!(is_allowed(&check(&store, &queue, 1).await.unwrap()));
+    let charges = [queue.charge(1)];
+    let at_once = Ask { longest: Some(Span::ZERO), ..Ask::new(&charges, Mode::Check) };
+    let ask_at_once = async || store.decide(&[at_once], Now::StoreClock).await.pop().unwrap();
+    assert!(!is_allowed(&ask_at_once().await.unwrap()));
+    let asked = evalshas(&server);
+    assert!(!is_allowed(&ask_at_once().await.unwrap()));
+    assert_eq!(evalshas(&server), asked);
+    let answer = check(&store, &queue, 1).await.unwrap();
+    assert!(is_allowed(&answer) && !answer.joint().delay.is_zero(), "{answer:?}");
 }
 
 #[tokio::test]

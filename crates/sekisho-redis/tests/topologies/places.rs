@@ -1,5 +1,6 @@
 //! Wherever the counts are, the answers are the same: the conformance suite and random traces, on every kind of address.
 
+use sekisho::Span;
 use sekisho_redis::{RedisOptions, RedisStore};
 use sekisho_testkit::{
     conformance::{Need, Runtime, cases, run_all, run_parallel},
@@ -9,7 +10,7 @@ use sekisho_testkit::{
 use tokio::runtime::Handle;
 
 use crate::{
-    common::{keys, patient, shards, store},
+    common::{Counted, check, keys, patient, shards, store},
     trace::{Requests, agree},
 };
 
@@ -122,4 +123,31 @@ async fn database_2() {
     let _said = agree(&store(&format!("{}2", server.url())), Requests::OfOne).await;
     assert!(server.info("db2").starts_with("keys="));
     assert_eq!(keys(&server), 0);
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_an_error() {
+    let [server, other] = [(), ()].map(|()| RedisServer::builder().tls().start());
+    let ten = Counted::new("10/week", "ten", "u");
+    for roots in [Some(other.authority_pem().as_bytes().to_vec()), None] {
+        let store = RedisStore::new(&server.tls_url(), RedisOptions { roots, ..patient() });
+        // A machine may have no roots of its own.
+        let error = match store {
+            Ok(store) => check(&store, &ten, 1).await.unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(error.to_string().contains("certificate"), "{error}");
+    }
+    let roots = Some(b"no certificate".to_vec());
+    let error =
+        RedisStore::new(&server.tls_url(), RedisOptions { roots, ..patient() }).unwrap_err();
+    assert!(error.to_string().contains("no certificate to check servers with"), "{error}");
+    // Who speaks TLS to the other port, or none to this one, hears nothing that makes sense.
+    let plain = format!("redis://127.0.0.1:{}", server.tls_port());
+    check(&store(&plain), &ten, 1).await.unwrap_err();
+    let roots = Some(server.authority_pem().as_bytes().to_vec());
+    let tls = format!("rediss://127.0.0.1:{}", server.port());
+    let timeout = Span::from_nanos(300_000_000);
+    let tls = RedisStore::new(&tls, RedisOptions { roots, timeout, ..patient() }).unwrap();
+    check(&tls, &ten, 1).await.unwrap_err();
 }

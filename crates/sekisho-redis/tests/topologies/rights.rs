@@ -9,13 +9,20 @@ use sekisho_testkit::{
 
 use crate::common::{Counted, ask, check, is_allowed, left, patient, store};
 
-const PASSWORD: &str = "s3cret-Pa55";
+pub(crate) const PASSWORD: &str = "s3cret-Pa55";
 /// The least rights on one server, as `docs/redis.md` has them.
-const RIGHTS: [&str; 9] =
+pub(crate) const RIGHTS: [&str; 9] =
     ["~sk1:*", "+evalsha", "+eval", "+time", "+get", "+set", "+pttl", "+pexpire", "+del"];
 
+#[test]
+fn the_rights_are_those_that_operators_are_told() {
+    let told = include_str!("../../../../docs/redis.md");
+    let line = format!("user {}", rules(&RIGHTS).replace(PASSWORD, "PASSWORD"));
+    assert!(told.lines().any(|of| of == line), "{line}");
+}
+
 /// Returns the rules of a user who has some rights and no others.
-fn rules(rights: &[&str]) -> String {
+pub(crate) fn rules(rights: &[&str]) -> String {
     format!("app on >{PASSWORD} resetchannels -@all {}", rights.join(" "))
 }
 

@@ -11,7 +11,10 @@ use sekisho_testkit::{
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use crate::common::{Counted, ask, check, is_allowed, store};
+use crate::{
+    common::{Counted, ask, check, is_allowed, store},
+    rights::{PASSWORD, RIGHTS, rules},
+};
 
 /// Returns a store that gives each sentinel half a second.
 fn hasty(url: &str) -> RedisStore {
@@ -36,14 +39,17 @@ async fn in_the_end(store: &RedisStore, charges: &[Charge<'_>]) -> Answer {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_master_is_found_and_followed_without_a_new_store() {
-    let mut all = RedisSentinels::start();
+    // Who has the least rights on the servers; the sentinels have no users.
+    let mut all = RedisSentinels::start_with(&RedisServer::builder().user(&rules(&RIGHTS)));
     let [ten, log] = ["10/week fixed-window", "10/week sliding-log"]
         .map(|limit| Counted::new(limit, limit, "u"));
     let both = [ten.charge(1), log.charge(1)];
     // The first host is down, and the next does not answer.
     let hosts = all.url().replace("redis-sentinel://", "");
     all.sentinels()[0].pause();
-    let store = hasty(&format!("redis-sentinel://127.0.0.1:{},{hosts}", free_port()));
+    let down = free_port();
+    let url = format!("redis-sentinel://app:{PASSWORD}@127.0.0.1:{down},{hosts}");
+    let store = hasty(&url);
     assert!(is_allowed(&ask(&store, &both, Mode::Check).await.unwrap()));
     assert!(is_allowed(&check(&store, &ten, 1).await.unwrap()));
     all.sentinels()[0].resume();
