@@ -33,6 +33,23 @@ pub fn policy_file(text: &str) {
     drop(sekisho::PolicySet::parse(text));
 }
 
+/// The address of a store of any text is taken or refused, prints without its password, and reads back as the same place.
+pub fn store_address(text: &str) {
+    let Ok(address) = text.parse::<sekisho::StoreAddress>() else { return };
+    let printed = address.to_string();
+    let mut other = address.clone();
+    if other.password.is_some() {
+        other.password = Some("another".to_owned());
+    }
+    assert_eq!(printed, other.to_string(), "the password can be told from the print");
+    let again: sekisho::StoreAddress = match printed.parse() {
+        Ok(again) => again,
+        Err(error) => panic!("`{printed}` does not read: {error}"),
+    };
+    assert_eq!(address.authority(), again.authority(), "`{printed}` is another place");
+    assert_eq!((&address.user, address.tls), (&again.user, again.tls));
+}
+
 /// A check request of any bytes is taken or refused, and never a panic.
 pub fn check_body(bytes: &[u8]) {
     drop(sekisho_server::door::check::parse_body(bytes));

@@ -157,6 +157,12 @@ impl Call {
         self.groups.iter().map(|group| group.entries.len()).sum()
     }
 
+    /// Returns how many still wait for it.
+    pub(crate) fn waiting(&self) -> usize {
+        let entries = self.groups.iter().flat_map(|group| &group.entries);
+        entries.filter(|entry| entry.answer.is_some()).count()
+    }
+
     /// Returns whether `ASKING` goes before it.
     pub(crate) const fn is_asking(&self) -> bool {
         self.asking

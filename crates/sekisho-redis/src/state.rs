@@ -103,6 +103,8 @@ fn instant(us: u64, rest: u64, amount: u64) -> Option<ExactTime> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read_under(limit: &str, text: &str) -> Option<State> {
@@ -146,6 +148,29 @@ mod tests {
         }
         assert_eq!(read_under("7/min fixed-window", "b 1 0 7"), Some(State::Fresh));
     }
+
+    proptest! {
+        /// Whatever stands in a key, it is a state, or none; and what is read is judged without a panic.
+        #[test]
+        fn any_text_is_a_state_or_none(text in "[bwaslq][ 0-9]{0,80}|.{0,40}", limit in 0..LIMITS.len()) {
+            if let Some(mut state) = read_under(LIMITS[limit], &text) {
+                let limit: Limit = LIMITS[limit].parse().unwrap();
+                let call = Call { now: Timestamp::from_secs(1_000_000), cost: 1, mode: Mode::Check };
+                limit.repair(&mut state, call.now, &Zones);
+                let _verdict = limit.judge(&state, call, &Zones);
+            }
+        }
+    }
+
+    const LIMITS: [&str; 7] = [
+        "7/min",
+        "7/min fixed-window",
+        "7/min anchored-window",
+        "7/min sliding-window",
+        "7/min sliding-log",
+        "7/min burst 3 leaky-queue",
+        "7/calendar-day",
+    ];
 
     #[test]
     fn a_log_is_what_was_written() {

@@ -60,7 +60,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut questions: mpsc::Receiver<Entry
                 (Some(backoff.next()), why)
             }
         };
-        if questions.is_closed() && questions.is_empty() {
+        if questions.is_closed() && questions.is_empty() && waiting.is_empty() {
             return;
         }
         if let Some(pause) = pause {
@@ -167,10 +167,10 @@ impl<'d> Driver<'d> {
         let mut timer = pin!(sleep_until(far_away()));
         let mut is_armed = false;
         loop {
-            if self.may_send() && !self.waiting.is_empty() {
+            while self.may_send() && !self.waiting.is_empty() {
                 self.send();
             }
-            if closing && self.flying.is_empty() {
+            if closing && self.flying.is_empty() && self.waiting.is_empty() {
                 return None;
             }
             if self.flying.is_empty()
@@ -181,7 +181,9 @@ impl<'d> Driver<'d> {
             if !is_armed {
                 is_armed = self.arm(timer.as_mut());
             }
-            let may_send = self.may_send() && !closing;
+            // While nothing may be sent, some are taken all the same, so that their time is kept.
+            let may_send = self.may_send();
+            let may_take = !closing && (may_send || self.waiting.is_empty());
             tokio::select! {
                 biased;
                 reply = self.wire.reply() => match reply {
@@ -193,10 +195,15 @@ impl<'d> Driver<'d> {
                     }
                     Err(error) => return Some(self.broken(&error)),
                 },
-                count = self.questions.recv_many(&mut self.taken, WRITE_MAX), if may_send => {
+                count = self.questions.recv_many(&mut self.taken, WRITE_MAX), if may_take => {
                     // Nobody can ask any more; what is on its way is still told.
                     closing = count == 0;
                     self.waiting.extend(self.taken.drain(..));
+                    if !may_send {
+                        expire(shared, self.waiting);
+                        // Their time may be over before that of those on their way.
+                        is_armed = false;
+                    }
                 }
                 () = timer.as_mut(), if is_armed => {
                     is_armed = false;
@@ -308,7 +315,8 @@ impl<'d> Driver<'d> {
     fn arm(&self, timer: Pin<&mut Sleep>) -> bool {
         let callers = self.flying.iter().filter_map(|flight| flight.call.deadline());
         let server = self.flying.front().map(|flight| self.end_of(flight));
-        let Some(first) = callers.chain(server).min() else { return false };
+        let waiting = self.waiting.front().map(|entry| entry.deadline);
+        let Some(first) = callers.chain(server).chain(waiting).min() else { return false };
         timer.reset(first.max(instant::now() + TICK));
         true
     }
@@ -321,6 +329,7 @@ impl<'d> Driver<'d> {
     /// Tells those who have waited long enough. When the server has been silent for as long, the connection is given up: what
     /// it says later would be taken for another's answer.
     fn overdue(&mut self) -> Option<StoreError> {
+        expire(self.shared, self.waiting);
         let now = instant::now();
         let error = StoreError::Timeout(self.shared.manners.timeout);
         let expired = self.flying.iter_mut().map(|flight| flight.call.expire(now, &error)).sum();
@@ -341,7 +350,7 @@ impl<'d> Driver<'d> {
     /// Tells all that are on their way. Nobody knows whether they were charged.
     fn give_up(&mut self, trouble: Trouble, why: &StoreError) {
         for flight in self.flying.drain(..) {
-            self.shared.counts.trouble(trouble, flight.call.len());
+            self.shared.counts.trouble(trouble, flight.call.waiting());
             flight.call.fail(&Failure::Store(why.clone()));
         }
     }

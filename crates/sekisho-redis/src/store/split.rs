@@ -2,7 +2,8 @@
 //!
 //! Its parts are charged in parallel, each all or none where it is; when one of them denies, the others are given back. So no
 //! limit is ever exceeded, and a request that is denied leaves nothing behind. In between, for as long as the slowest answer
-//! and one more round trip take, somebody else can see units that are about to come back, and be denied for them.
+//! and one more round trip take, somebody else can see units that are about to come back, and be denied for them; another
+//! process may repeat that denial for a second.
 
 use std::collections::BTreeMap;
 

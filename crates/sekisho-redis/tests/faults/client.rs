@@ -69,7 +69,8 @@ pub(crate) async fn dropped_runtime() -> Row {
     seen.check_no_error();
     // Nobody was left to be told.
     let told = seen.samples.admitted(TIGHT);
-    assert!(told < seen.capacity, "{told}: nothing was on its way");
+    let starved = seen.samples.had_a_stop();
+    assert!(starved || told < seen.capacity, "{told}: nothing was on its way");
     seen.row("five times a runtime is dropped with 10 calls on their way", 1, GONE)
 }
 

@@ -42,6 +42,8 @@ pub(crate) async fn set_back(by: Duration, name: &str) -> Row {
     // A period may be cut anywhere, so it begins once more often than whole ones fit; and one capacity is forgiven.
     let periods = (ended - began).as_secs() + 2;
     let most = CAPACITY * (periods + 1);
+    // On a busy machine requests come late as well.
+    let lost = 2 * samples.time_lost();
     for (limit, text) in LIMITS.iter().enumerate() {
         let admitted = samples.admitted(limit);
         println!("{text}: {admitted} of at most {most}");
@@ -50,7 +52,7 @@ pub(crate) async fn set_back(by: Duration, name: &str) -> Row {
         let first = after.find(|sample| sample.limit == limit && sample.said == Ok(true));
         let waited = first.unwrap_or_else(|| panic!("{text}: locked out")).at - whole;
         println!("{text}: let in {waited:?} after the step");
-        assert!(waited < FULL + LATE, "{text}: locked out for {waited:?}");
+        assert!(waited < FULL + LATE + lost, "{text}: locked out for {waited:?}");
     }
     let [_, p99] = samples.latencies(step, ended);
     Row {

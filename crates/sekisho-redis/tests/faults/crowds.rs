@@ -7,7 +7,10 @@ use std::{
 
 use sekisho::StoreError;
 use sekisho_redis::RedisStore;
-use sekisho_testkit::redis_server::RedisServer;
+use sekisho_testkit::{
+    faulty_wire::{Fault, FaultyWire},
+    redis_server::RedisServer,
+};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -18,6 +21,8 @@ use crate::{
 
 /// The most that wait, in the queue.
 const WAITING: usize = 16_384;
+/// How long each waits for a server that says nothing.
+const PATIENCE: Duration = Duration::from_millis(1_500);
 /// The most that are on their way, or about to be.
 const FLYING: usize = 3 * 1_024;
 
@@ -77,7 +82,7 @@ fn connections(server: &RedisServer) -> u64 {
 /// More ask than may wait, of a server that does not answer any more, or of one that never did.
 pub(crate) async fn too_many(connected: bool) -> Row {
     let server = RedisServer::start();
-    let store = store_with(&server.url(), Duration::from_millis(1_500));
+    let store = store_with(&server.url(), PATIENCE);
     let counted = [Arc::new(Counted::new("1000000/week anchored-window", "all", "u"))];
     if connected {
         exact_again(&store, &counted[0].key, now()).await;
@@ -89,7 +94,10 @@ pub(crate) async fn too_many(connected: bool) -> Row {
     assert!(samples.iter().all(|sample| sample.said.is_err()));
     println!("{} of {} are refused at once", full.len(), samples.len());
     let waited = rest.len();
-    assert!((WAITING..=WAITING + FLYING).contains(&waited), "{waited} waited");
+    assert!(waited >= WAITING, "{waited} waited");
+    // On a busy machine some come only when the time of the first is over.
+    let late = samples.iter().any(|sample| sample.at - began > PATIENCE);
+    assert!(late || waited <= WAITING + FLYING, "{waited} waited");
     check_at_once(&full, began);
     server.resume();
     let whole = now();
@@ -122,4 +130,25 @@ fn check_at_once(full: &[&Sample], began: Instant) {
     let last = full.iter().map(|sample| sample.took).max().unwrap();
     println!("the slowest refusal took {last:?}, all {:?}", began.elapsed());
     assert!(last < Duration::from_secs(1), "{last:?}");
+}
+
+/// Many more ask than fit into two writes, of a server that answers as late as it may. Wherever one stands in the queue, the
+/// timeout is all that one waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn b54_the_queue_of_a_slow_server_is_told_in_time() {
+    let server = RedisServer::start();
+    let wire = FaultyWire::to(server.port());
+    let store = store_with(&wire.url(), Duration::from_millis(500));
+    let names = (0..WAITING).map(|user| user.to_string());
+    let counted: Vec<_> =
+        names.map(|user| Arc::new(Counted::new("1/week anchored-window", "one", &user))).collect();
+    exact_again(&store, &counted[0].key, now()).await;
+    beside(|| wire.set(Fault::Delay(Duration::from_millis(200))));
+    let mut took: Vec<_> =
+        all(&store, &counted, WAITING).await.iter().map(|sample| sample.took).collect();
+    took.sort();
+    let half = percentile(&took, 50);
+    println!("half waited at most {half:?}, all at most {:?}", took.last().unwrap());
+    // Those who are told when the next write may go wait for 0.8 s. All share two processors with the wire.
+    assert!(half < Duration::from_millis(700), "{half:?}");
 }

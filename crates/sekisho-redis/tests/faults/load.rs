@@ -18,8 +18,8 @@ use crate::support::{Counted, now, passes};
 const EVERY: Duration = Duration::from_millis(10);
 /// How late one in a hundred short sleeps may be on a machine whose times are worth a promise.
 const LATE: Duration = Duration::from_millis(5);
-/// How late one short sleep may be before somebody's timeout may be the machine's doing.
-const STOP: Duration = Duration::from_millis(20);
+/// How late a single one may be: a little less than what a caller may wait beyond the timeout.
+const STOP: Duration = Duration::from_millis(8);
 const TICK: Duration = Duration::from_millis(1);
 
 /// One request.
@@ -131,11 +131,16 @@ impl Samples {
         self.sleeps.iter().any(|(_, late)| *late > STOP)
     }
 
+    /// Returns for how long the machine stood still.
+    pub(crate) fn time_lost(&self) -> Duration {
+        self.sleeps.iter().map(|(_, late)| *late).filter(|late| *late > STOP).sum()
+    }
+
     /// Returns whether the machine was too busy between two times for what was measured to say anything about us.
     pub(crate) fn is_starved(&self, from: Instant, to: Instant) -> bool {
         let within = self.sleeps.iter().filter(|(at, _)| (from..to).contains(at));
         let late = sorted(within.map(|(_, late)| *late));
-        late.is_empty() || percentile(&late, 99) > LATE
+        late.last().is_none_or(|most| *most > STOP) || percentile(&late, 99) > LATE
     }
 }
 
