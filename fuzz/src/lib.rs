@@ -42,6 +42,10 @@ pub fn store_address(text: &str) {
         other.password = Some("another".to_owned());
     }
     assert_eq!(printed, other.to_string(), "the password can be told from the print");
+    // What is written as `%XX` is longer than it was.
+    if printed.len() > sekisho::STORE_ADDRESS_BYTES_MAX {
+        return;
+    }
     let again: sekisho::StoreAddress = match printed.parse() {
         Ok(again) => again,
         Err(error) => panic!("`{printed}` does not read: {error}"),

@@ -44,7 +44,9 @@ local later, laters
 
 -- Most requests are a check of one bucket that is as it should be. Those are decided here; any other is noted, and decided
 -- further down. No two have a key in common, so their order changes nothing.
-local words_read, letter, matters, amount, cost, cost_us, cost_rest, full_us, full_rest
+local words_read, letter, matters, amount, cost, cost_us, cost_rest, full_us, full_rest, _, burst
+-- How a state ends that was written with the same numbers and has no debt.
+local numbers_now
 local at, key = 1, 1
 while key <= key_count do
   local mode, high, low, count, word_high, word_low = byte(plan, at, at + 5)
@@ -57,7 +59,8 @@ while key <= key_count do
       letter, words_read = byte(words), place
       -- `b`
       if letter == 98 then
-        matters, amount, cost, cost_us, cost_rest, full_us, full_rest = unpack_words('<ddddddd', words, 2)
+        matters, amount, cost, cost_us, cost_rest, full_us, full_rest, _, _, burst = unpack_words('<dddddddddd', words, 2)
+        numbers_now = burst == amount and format('%d', amount) or format('%d %d', amount, burst)
       end
     end
     if letter == 98 and cost > 0 then
@@ -65,8 +68,8 @@ while key <= key_count do
       if not state then
         us, rest = now, 0
       elseif type(state) == 'string' then
-        local found_us, found_rest, found_amount = match(state, '^b (%d+) (%d+) (%d+)$')
-        if tonumber(found_amount) == amount then
+        local found_us, found_rest, found_numbers = match(state, '^b (%d+) (%d+) (.+)$')
+        if found_numbers == numbers_now then
           us, rest = tonumber(found_us), tonumber(found_rest)
           if us >= EXACT or rest >= amount then
             us = nil
@@ -90,9 +93,9 @@ while key <= key_count do
     until admitted == times
     if admitted > 0 then
       -- Rounded up, and one more: an expiry is counted from a clock that may have stood still for the script.
-      local left = ceil((us - now + 1) / 1000) + 1
+      local left = ceil((us - now + (rest > 0 and 1 or 0)) / 1000) + 1
       if left < shortest then left = shortest end
-      call('SET', KEYS[key], format('b %d %d %d', us, rest, amount), 'PX', format('%d', left))
+      call('SET', KEYS[key], format('b %d %d %s', us, rest, numbers_now), 'PX', format('%d', left))
     elseif state and call('PTTL', KEYS[key]) == -1 then
       call('PEXPIRE', KEYS[key], format('%d', ceil(matters / 1000) + 1))
     end

@@ -1,32 +1,34 @@
 -- The two that keep one time value: `bucket` and `queue`.
 --
--- Words     amount  cost  cost us  cost rest  full us  full rest  room us  room rest
---           The cost in units, and in the time that so many take to come back; the longest that a clock set back may leave;
---           and how far ahead of now the time value may lie after a charge (nearer than full when the caller cannot wait).
--- States    b <us> <rest> <amount> [<debt us>]
+-- Words     amount  cost  cost us  cost rest  full us  full rest  room us  room rest  burst  period us
+--           The cost in units, and in the time that so many take to come back; how far ahead of now the time value lies when
+--           all is used; and how far it may lie after a charge (nearer than full when the caller cannot wait).
+-- States    b <us> <rest> <amount> [<burst> [<debt us>]]
 --               a bucket is full again <us> and <rest>/<amount> microseconds after the epoch
---           q <us> <rest> <amount> <last us> <last units> [<debt us>]
+--           q <us> <rest> <amount> <burst> <last us> <last units> [<debt us>]
 --               a queue's next slot is free then; when its last slots were taken, and how many of them
---           The amount is the limit's when it was written. <debt us> is there while a force has left a debt: its time.
+--           Amount and burst are the limit's when it was written: who has other numbers needs them to tell how much is used, and
+--           whether a clock was set back. A bucket's burst is left out when it is the amount. <debt us> is there while more is
+--           used than the burst: since when.
 
 local function make_levels()
   local bucket, queue = {}, {}
 
-  local function read_level(account, found, debt)
-    account.us, account.rest, account.from = found[1], found[2], found[3]
-    if account.rest >= account.from then never_written() end
+  local function read_level(account, found, least_burst, burst, debt)
+    account.us, account.rest, account.from, account.from_burst = found[1], found[2], found[3], burst
+    if account.rest >= account.from or burst < least_burst then never_written() end
     account.debt = debt
   end
 
   function bucket.read(account, state)
-    local found = numbers(state, 'b', 3, 4) or { 0, 0, account.amount }
-    read_level(account, found, found[4])
+    local found = numbers(state, 'b', 3, 5) or { 0, 0, account.amount, account.words[9] }
+    read_level(account, found, 1, found[4] or found[3], found[5])
   end
 
   function queue.read(account, state)
-    local found = numbers(state, 'q', 5, 6) or { 0, 0, account.amount, 0, 0 }
-    read_level(account, found, found[6])
-    account.last_at, account.last_units = found[4], found[5]
+    local found = numbers(state, 'q', 6, 7) or { 0, 0, account.amount, account.words[9], 0, 0 }
+    read_level(account, found, 0, found[4], found[7])
+    account.last_at, account.last_units = found[5], found[6]
   end
 
   -- Returns how far ahead of now the time value is, under the amount of now. Microseconds before now are past, whatever
@@ -43,10 +45,20 @@ local function make_levels()
     return us, rest
   end
 
-  -- Keeps a debt only while there is more than a full wait.
+  -- Writes under the numbers of now. Keeps a debt only while there is more than a full wait: of a force, or of what was used
+  -- under other numbers.
   local function set(account, now, us, rest, debt)
-    account.us, account.rest, account.from = now + us, rest, account.amount
-    account.debt = over(us, rest, account.words[5], account.words[6]) and debt or nil
+    account.us, account.rest, account.from, account.from_burst = now + us, rest, account.amount, account.words[9]
+    account.debt = over(us, rest, account.words[5], account.words[6]) and (debt or now) or nil
+  end
+
+  -- Returns the full wait under the numbers that the state was written with. A queue has one in service besides.
+  local function full_then(account)
+    local in_service = account.algorithm == queue and 1 or 0
+    if account.from == account.amount and account.from_burst == account.words[9] then
+      return account.words[5], account.words[6]
+    end
+    return converted(account.words[10], 0, account.from_burst + in_service, account.from)
   end
 
   function bucket.repair(account, now)
@@ -57,9 +69,9 @@ local function make_levels()
       account.debt = now
       return true
     end
-    local us, rest = level(account, now)
-    if not over(us, rest, account.words[5], account.words[6]) then return false end
-    set(account, now, account.words[5], account.words[6], nil)
+    local full_us, full_rest = full_then(account)
+    if account.us < now or not over(account.us - now, account.rest, full_us, full_rest) then return false end
+    account.us, account.rest = now + full_us, full_rest
     return true
   end
 
@@ -137,11 +149,13 @@ local function make_levels()
   end
 
   function bucket.state(account)
-    return with_debt(account, format('b %d %d %d', account.us, account.rest, account.from))
+    local text = format('b %d %d %d', account.us, account.rest, account.from)
+    if account.debt or account.from_burst ~= account.from then text = text .. format(' %d', account.from_burst) end
+    return with_debt(account, text)
   end
 
   function queue.state(account)
-    local slot = format('q %d %d %d', account.us, account.rest, account.from)
+    local slot = format('q %d %d %d %d', account.us, account.rest, account.from, account.from_burst)
     return with_debt(account, slot .. format(' %d %d', account.last_at, account.last_units))
   end
 

@@ -295,7 +295,7 @@ impl Group {
             Frame::BulkString(text) => text.as_ref(),
             _ => b"?",
         });
-        let Some(mut states) = first.states(texts) else {
+        let Some(mut states) = first.states(at, texts) else {
             return self.fail(&Failure::Store(strange()));
         };
         let checks = first.act == Act::Check;

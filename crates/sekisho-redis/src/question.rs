@@ -163,14 +163,22 @@ impl Question {
         }
     }
 
-    /// Returns the states that the script found; nothing where they are none.
-    pub(crate) fn states<'t>(&self, texts: impl Iterator<Item = &'t [u8]>) -> Option<Vec<State>> {
+    /// Returns the states that the script found, as they are at a time; nothing where they are none.
+    pub(crate) fn states<'t>(
+        &self,
+        at: Timestamp,
+        texts: impl Iterator<Item = &'t [u8]>,
+    ) -> Option<Vec<State>> {
         if self.act == Act::Forget {
             return Some(Vec::new());
         }
-        let metered = self.charges.iter().filter_map(|(limit, _)| limit.as_metered());
-        let states: Option<Vec<State>> =
-            metered.zip(texts).map(|(limit, text)| state::read(limit, text)).collect();
+        // The clock of a trace is never set back.
+        let repaired_at = self.now.is_none().then_some(at);
+        let states: Option<Vec<State>> = self
+            .metered()
+            .zip(texts)
+            .map(|((limit, _), text)| state::read(limit, text, repaired_at))
+            .collect();
         states.filter(|states| states.len() == self.keys.len())
     }
 
@@ -191,11 +199,7 @@ impl Question {
             };
         }
         let ask = Ask { charges: &[], mode: self.mode, longest: self.longest };
-        let repairs = self.now.is_none();
         let judged = self.each(at, states, |limit, state, call, _| {
-            if repairs {
-                limit.repair(state, at, &Zones);
-            }
             ask.in_time(limit.judge(state, call, &Zones))
         });
         if Joint::of(&judged).outcome != Outcome::Allow {

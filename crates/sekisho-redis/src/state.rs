@@ -9,12 +9,41 @@ use sekisho_core::{
     limits::PERIOD_NS_MAX,
 };
 
+use crate::words;
+
 /// Nanoseconds of a microsecond.
 pub(crate) const US: u64 = 1_000;
 
-/// Returns the state that a text stands for: fresh for an empty one and for another algorithm's, nothing for one that the
-/// script never wrote.
-pub(crate) fn read(limit: &Metered, text: &[u8]) -> Option<State> {
+/// Returns the state that a text stands for at a time, nothing for one that the script never wrote. It is repaired where a
+/// clock may have been set back, under the numbers that it was written with: what is more than a full wait under those of now
+/// may be used all the same.
+pub(crate) fn read(limit: &Limit, text: &[u8], repaired_at: Option<Timestamp>) -> Option<State> {
+    let metered = limit.as_metered()?;
+    let (mut state, numbers) = read_as_written(metered, text)?;
+    if let Some(at) = repaired_at {
+        let then = numbers.and_then(|numbers| with_numbers(metered, numbers));
+        then.as_ref().unwrap_or(limit).repair(&mut state, at, &Zones);
+    }
+    Some(state)
+}
+
+/// Returns a limit with the amount and burst that a state was written with, where they are others.
+fn with_numbers(limit: &Metered, (amount, burst): (u64, u64)) -> Option<Limit> {
+    if (amount, burst) == (limit.amount().get(), words::burst(limit)) {
+        return None;
+    }
+    let rate = Rate::new(amount, *limit.period()).ok()?;
+    let then = if limit.algorithm() == Algorithm::LeakyQueue {
+        rate.leaky_queue(burst)
+    } else {
+        rate.token_bucket(burst)
+    };
+    then.ok()
+}
+
+/// Returns the state that a text stands for: fresh for an empty one and for another algorithm's; and the amount and the burst
+/// that it was written with, where it says so.
+fn read_as_written(limit: &Metered, text: &[u8]) -> Option<(State, Option<(u64, u64)>)> {
     let wanted = match limit.algorithm() {
         Algorithm::FixedWindow => "w",
         Algorithm::AnchoredWindow => "a",
@@ -24,40 +53,52 @@ pub(crate) fn read(limit: &Metered, text: &[u8]) -> Option<State> {
         Algorithm::LeakyQueue => "q",
     };
     if !text.starts_with(wanted.as_bytes()) {
-        return Some(State::Fresh);
+        return Some((State::Fresh, None));
     }
     let text = str::from_utf8(text).ok()?;
     let numbers: Result<Vec<u64>, _> = text.split(' ').skip(1).map(str::parse).collect();
     let numbers = numbers.ok()?;
-    match (limit.algorithm(), numbers.as_slice()) {
+    let state = match (limit.algorithm(), numbers.as_slice()) {
         (Algorithm::FixedWindow, &[start, used]) => {
-            Some(State::FixedWindow(FixedWindow { start: timestamp(start)?, used }))
+            State::FixedWindow(FixedWindow { start: timestamp(start)?, used })
         }
         (Algorithm::AnchoredWindow, &[start, used]) => {
-            Some(State::AnchoredWindow(AnchoredWindow { start: timestamp(start)?, used }))
+            State::AnchoredWindow(AnchoredWindow { start: timestamp(start)?, used })
         }
         (Algorithm::SlidingWindow, &[start, previous, current]) => {
             let Period::Fixed(period) = limit.period() else { return None };
             let number = timestamp(start)?.as_nanos() / *period;
-            Some(State::SlidingWindow(SlidingWindow { number, previous, current }))
+            State::SlidingWindow(SlidingWindow { number, previous, current })
         }
-        (Algorithm::SlidingLog, entries) => log(entries),
-        (Algorithm::TokenBucket, &[us, rest, amount, ref debt @ ..]) => {
-            let (tat, debt_at) = (instant(us, rest, amount)?, debts(debt)?.pop());
-            Some(State::TokenBucket(TokenBucket { tat, debt_at }))
+        (Algorithm::SlidingLog, entries) => log(entries)?,
+        (Algorithm::TokenBucket, &[us, rest, amount, ref more @ ..]) => {
+            let burst = more.first().copied().unwrap_or(amount);
+            if burst == 0 {
+                return None;
+            }
+            let debt_at = debt(more.get(1..).unwrap_or_default())?;
+            let tat = instant(us, rest, amount)?;
+            let state = State::TokenBucket(TokenBucket { tat, debt_at });
+            return Some((state, Some((amount, burst))));
         }
-        (Algorithm::LeakyQueue, &[us, rest, amount, last_at, last_units, ref debt @ ..]) => {
-            let (next, debt_at) = (instant(us, rest, amount)?, debts(debt)?.pop());
+        (Algorithm::LeakyQueue, &[us, rest, amount, burst, last_at, last_units, ref more @ ..]) => {
+            let (next, debt_at) = (instant(us, rest, amount)?, debt(more)?);
             let last_at = timestamp(last_at)?;
-            Some(State::LeakyQueue(LeakyQueue { next, last_at, last_units, debt_at }))
+            let state = State::LeakyQueue(LeakyQueue { next, last_at, last_units, debt_at });
+            return Some((state, Some((amount, burst))));
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some((state, None))
 }
 
-/// Returns the times of what forces left, of which there is one at most; nothing where there are more.
-fn debts(words: &[u64]) -> Option<Vec<Timestamp>> {
-    if words.len() > 1 { None } else { words.iter().map(|us| timestamp(*us)).collect() }
+/// Returns the time since which more is used than the burst, if there is one; nothing where there are more.
+fn debt(words: &[u64]) -> Option<Option<Timestamp>> {
+    match words {
+        [] => Some(None),
+        [us] => timestamp(*us).map(Some),
+        _ => None,
+    }
 }
 
 /// Returns the log of some entries, whose units are running sums: the core has no other way to make one than to charge it.
@@ -109,7 +150,7 @@ mod tests {
 
     fn read_under(limit: &str, text: &str) -> Option<State> {
         let limit: Limit = limit.parse().unwrap();
-        read(limit.as_metered().unwrap(), text.as_bytes())
+        read(&limit, text.as_bytes(), None)
     }
 
     #[test]
@@ -118,6 +159,21 @@ mod tests {
         let tat = ExactTime { ns: 8_571_428_571, rest: 3, amount: NonZero::new(7).unwrap() };
         let wanted = State::TokenBucket(TokenBucket { tat, debt_at: None });
         assert_eq!(read_under("7/min", "b 8571428 4 7"), Some(wanted));
+    }
+
+    #[test]
+    fn what_was_used_under_other_numbers_is_used() {
+        let few: Limit = "100/week".parse().unwrap();
+        let now = Timestamp::from_secs(1_000_000);
+        let read_now = |text: &str| read(&few, text.as_bytes(), Some(now)).unwrap();
+        // 570 of 1,000 a week: more than a week under 100, and no clock was set back.
+        let week = 604_800_000_000_u64;
+        let used = format!("b {} 0 1000", 1_000_000_000_000 + week / 1_000 * 570);
+        assert_eq!(read_now(&used), read(&few, used.as_bytes(), None).unwrap());
+        // 1,001 of 1,000 cannot be.
+        let more = format!("b {} 0 1000", 1_000_000_000_000 + week / 1_000 * 1_001);
+        let full = format!("b {} 0 1000", 1_000_000_000_000 + week);
+        assert_eq!(read_now(&more), read(&few, full.as_bytes(), None).unwrap());
     }
 
     #[test]
@@ -131,10 +187,12 @@ mod tests {
             ("7/min", "b 1 2 x"),
             ("7/min", "b 1 7 7"),
             ("7/min", "b 1 0 0"),
-            ("7/min", "b 1 0 7 9 9"),
+            ("7/min", "b 1 0 7 9 9 9"),
+            ("7/min", "b 1 0 7 0"),
             ("7/min", "b 99999999999999999999 0 7"),
             ("7/min leaky-queue", "q 1 0 7"),
-            ("7/min leaky-queue", "q 1 0 7 1 1 1 1"),
+            ("7/min leaky-queue", "q 1 0 7 0 1 1 1 1"),
+            ("7/min leaky-queue", "q 1 0 7 0 1"),
             ("7/min fixed-window", "w 60000000"),
             ("7/min anchored-window", "a 60000000 1 1"),
             ("7/min sliding-window", "s 60000000 1"),

@@ -30,8 +30,7 @@ impl Words {
     }
 
     fn new(algorithm: u8, matters: u64, numbers: &[u64]) -> Self {
-        // Most have eight numbers at most.
-        let mut words = Self(Vec::with_capacity(9 + 8 * numbers.len().max(8)));
+        let mut words = Self(Vec::with_capacity(9 + 8 * numbers.len().max(4)));
         words.0.push(algorithm);
         words.add(&[matters]);
         words.add(numbers);
@@ -163,8 +162,14 @@ fn time_words(
         _ => time_of(cost, amount, EXACT_MAX - 1),
     };
     let [cost, full, room] = [cost, full, room].map(|pair| [pair.us, pair.rest]);
-    let numbers = [amount, units, cost[0], cost[1], full[0], full[1], room[0], room[1]];
+    let numbers =
+        [amount, units, cost[0], cost[1], full[0], full[1], room[0], room[1], burst(limit), period];
     Ok(Words::new(algorithm, most, &numbers))
+}
+
+/// Returns the burst that a state is written with: one beyond what Lua counts is as good as that.
+pub(crate) const fn burst(limit: &Metered) -> u64 {
+    if limit.burst() < AMOUNT_MAX { limit.burst() } else { AMOUNT_MAX }
 }
 
 /// Refuses a time so far ahead that what is added to it would not be exact.
@@ -236,15 +241,18 @@ mod tests {
 
     #[test]
     fn products_are_made_before_the_script() {
-        let bucket = |matters, numbers: [u64; 8]| Ok(Words::new(b'b', matters, &numbers));
+        let bucket = |matters, numbers: [u64; 10]| Ok(Words::new(b'b', matters, &numbers));
         let minute = 60_000_000;
-        assert_eq!(told("7/min", 1, 0), bucket(minute, [7, 1, 8_571_428, 4, minute, 0, minute, 0]));
+        assert_eq!(
+            told("7/min", 1, 0),
+            bucket(minute, [7, 1, 8_571_428, 4, minute, 0, minute, 0, 7, minute])
+        );
         // The product, 10¹² · 86,400,000,000, is far beyond 2⁵³; neither of its parts is.
         let day = 86_400_000_000;
         let amount = 1_000_000_000_000;
         assert_eq!(
             told("1000000000000/day", 1, 0),
-            bucket(day, [amount, 1, 0, day, day, 0, day, 0])
+            bucket(day, [amount, 1, 0, day, day, 0, day, 0, amount, day])
         );
         let window = Words::new(b'w', minute, &[10, 3, minute]);
         assert_eq!(told("10/min fixed-window", 3, 0), Ok(window));

@@ -61,9 +61,7 @@ pub(crate) fn bare_call(digest: &str, key: &str) -> Cmd {
 /// The words of a bucket of a million a minute.
 fn words() -> Vec<u8> {
     let mut words = vec![b'b'];
-    for number in
-        [60_000_000.0, 1_000_000.0, 1.0, 60.0, 0.0, 60_000_000.0, 0.0, 60_000_000.0, 0.0_f64]
-    {
+    for number in [6e7, 1e6, 1.0, 60.0, 0.0, 6e7, 0.0, 6e7, 0.0, 1e6, 6e7_f64] {
         words.extend(number.to_le_bytes());
     }
     words

@@ -128,6 +128,8 @@ struct Flight {
     sent_at: Instant,
     /// Replies that come before its own: to `ASKING`.
     skipped: usize,
+    /// What one of them says is wrong.
+    refused: Option<Refusal>,
     /// Whether the script was sent in full.
     in_full: bool,
     /// Whether it was the last of its write.
@@ -259,7 +261,14 @@ impl<'d> Driver<'d> {
         }
         let (verb, script) = if in_full { ("EVAL", SOURCE) } else { ("EVALSHA", DIGEST.as_str()) };
         call.write(&mut self.wire.out, verb, script);
-        self.flying.push_back(Flight { call, sent_at, skipped, in_full, ends_write });
+        self.flying.push_back(Flight {
+            call,
+            sent_at,
+            skipped,
+            refused: None,
+            in_full,
+            ends_write,
+        });
     }
 
     /// Takes all replies that have come.
@@ -278,13 +287,17 @@ impl<'d> Driver<'d> {
         };
         if front.skipped > 0 {
             front.skipped -= 1;
+            if let Frame::Error(said) = &frame {
+                front.refused = Some(Refusal::of(said));
+            }
             return;
         }
         let Some(flight) = self.flying.pop_front() else { return };
-        let Flight { call, sent_at, in_full, ends_write, .. } = flight;
+        let Flight { call, sent_at, in_full, ends_write, refused, .. } = flight;
         self.writes -= usize::from(ends_write);
         if let Frame::Error(said) = frame {
-            let refusal = Refusal::of(&said);
+            // Who may not say `ASKING` is told so, and not where else to ask.
+            let refusal = refused.unwrap_or_else(|| Refusal::of(&said));
             if refusal.meaning == Meaning::UnknownScript && !in_full {
                 // It has run nothing. After a restart or a flush the script is not known there any more.
                 self.writes += 1;

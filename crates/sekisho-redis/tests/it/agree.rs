@@ -193,13 +193,13 @@ async fn the_states_are_what_other_versions_read() {
     for (limit, mode, cost, wanted) in [
         ("7/min", Mode::Check, 1, "b 1700000008571428 4 7"),
         ("7/min", Mode::Check, 4, "b 1700000034285714 2 7"),
-        ("7/min", Mode::Force, 8, "b 1700000068571428 4 7 1700000000000000"),
-        ("7/min leaky-queue", Mode::Check, 1, "q 1700000008571428 4 7 1700000000000000 1"),
+        ("7/min", Mode::Force, 8, "b 1700000068571428 4 7 7 1700000000000000"),
+        ("7/min leaky-queue", Mode::Check, 1, "q 1700000008571428 4 7 0 1700000000000000 1"),
         (
             "7/min leaky-queue",
             Mode::Force,
             2,
-            "q 1700000017142857 1 7 1700000000000000 2 1700000000000000",
+            "q 1700000017142857 1 7 0 1700000000000000 2 1700000000000000",
         ),
         ("10/min fixed-window", Mode::Check, 3, "w 1699999980000000 3"),
         ("10/calendar-day", Mode::Check, 3, "w 1699920000000000 3"),

@@ -84,7 +84,7 @@ async fn a_state_is_there_as_long_as_it_matters() {
         let now = now.0 * 1_000_000 + now.1;
         keep(&mut connection, "").await;
         // One unit of a bucket takes 10.0005 s to come back.
-        let words = "b 10000500 1 1 10000500 0 10000500 0 10000500 0";
+        let words = "b 10000500 1 1 10000500 0 10000500 0 10000500 0 1 10000500";
         let _reply = call(&mut connection, now, 'c', words).await;
         let ends: u64 =
             redis::cmd("PEXPIRETIME").arg("key").query_async(&mut connection).await.unwrap();
