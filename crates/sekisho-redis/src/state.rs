@@ -76,13 +76,13 @@ fn read_as_written(limit: &Metered, text: &[u8]) -> Option<(State, Option<(u64, 
             if burst == 0 {
                 return None;
             }
-            let debt_at = debt(more.get(1..).unwrap_or_default())?;
+            let debt_at = debts(more.get(1..).unwrap_or_default())?.pop();
             let tat = instant(us, rest, amount)?;
             let state = State::TokenBucket(TokenBucket { tat, debt_at });
             return Some((state, Some((amount, burst))));
         }
         (Algorithm::LeakyQueue, &[us, rest, amount, burst, last_at, last_units, ref more @ ..]) => {
-            let (next, debt_at) = (instant(us, rest, amount)?, debt(more)?);
+            let (next, debt_at) = (instant(us, rest, amount)?, debts(more)?.pop());
             let last_at = timestamp(last_at)?;
             let state = State::LeakyQueue(LeakyQueue { next, last_at, last_units, debt_at });
             return Some((state, Some((amount, burst))));
@@ -92,13 +92,9 @@ fn read_as_written(limit: &Metered, text: &[u8]) -> Option<(State, Option<(u64, 
     Some((state, None))
 }
 
-/// Returns the time since which more is used than the burst, if there is one; nothing where there are more.
-fn debt(words: &[u64]) -> Option<Option<Timestamp>> {
-    match words {
-        [] => Some(None),
-        [us] => timestamp(*us).map(Some),
-        _ => None,
-    }
+/// Returns the times since which more is used than the burst, of which there is one at most; nothing where there are more.
+fn debts(words: &[u64]) -> Option<Vec<Timestamp>> {
+    if words.len() > 1 { None } else { words.iter().map(|us| timestamp(*us)).collect() }
 }
 
 /// Returns the log of some entries, whose units are running sums: the core has no other way to make one than to charge it.
