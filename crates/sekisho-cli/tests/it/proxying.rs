@@ -7,6 +7,8 @@ use std::{
     thread,
 };
 
+use crate::serving::File;
+
 /// A site that answers every request with four letters, in HTTP/1.0, until the test ends.
 fn site() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -99,6 +101,33 @@ fn a_site_is_limited_by_one_command() {
     assert_eq!(outcomes, ["allow", "allow", "allow", "deny", "allow", "allow"]);
     let key = lines[0]["policies"][0]["key"].as_str().unwrap();
     assert!(key.starts_with("header.x-api-key=#"), "a secret is kept as a digest: {key}");
+}
+
+/// Each policy of a request says what happens while the store is down, and the log says which of them had the say.
+#[test]
+fn the_log_says_what_was_done_instead_of_asking_the_store() {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for (what, status) in [("allow", "200"), ("local", "200"), ("deny", "503")] {
+        let name = format!("sekisho-{what}-{}", std::process::id());
+        let log = std::env::temp_dir().join(format!("{name}.log"));
+        let text = format!(
+            "[store]\nurl = \"redis://{nobody}\"\n[[policy]]\nname = \"api\"\nkey = [\"ip\"]\n\
+             limits = [\"9/min\"]\non_store_error = \"{what}\"\n"
+        );
+        let file = File::new(&name, &text);
+        let to = site();
+        let arguments = ["-c", file.path(), "--to", to.as_str(), "--log", log.to_str().unwrap()];
+        let mut gateway = Gateway::start(&arguments);
+        let answer = gateway.get("");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{what}: {answer}");
+        assert_eq!(answer.contains("ratelimit:"), what == "local", "{what}: {answer}");
+        let id = gateway.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(gateway.child.wait().unwrap().success());
+        let lines = std::fs::read_to_string(&log).unwrap();
+        std::fs::remove_file(&log).unwrap();
+        assert!(lines.contains(&format!("\"on_store_error\":\"{what}\"")), "{lines}");
+    }
 }
 
 #[test]

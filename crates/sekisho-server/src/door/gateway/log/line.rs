@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, net::IpAddr};
 
-use sekisho::{Part, Timestamp};
+use sekisho::{Degraded, OnStoreError, Part, Timestamp};
 use sekisho_http::layer::{Decided, Refunded, RefusedWith, Unasked};
 use serde::Serialize;
 
@@ -22,6 +22,9 @@ struct Line<'a> {
     grpc_status: Option<u16>,
     policies: Vec<PolicyLine<'a>>,
     outcome: &'static str,
+    /// What was done instead of asking the store, when that could not decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_store_error: Option<&'static str>,
 }
 
 /// What one limit said.
@@ -67,6 +70,7 @@ pub(in crate::door::gateway) fn decision_line(decided: &Decided<'_>) -> Vec<u8> 
         grpc_status,
         policies: decided.decision.parts.iter().map(policy).collect(),
         outcome: decided.decision.ruling.as_str(),
+        on_store_error: decided.decision.degraded.as_deref().map(instead),
     })
 }
 
@@ -83,6 +87,7 @@ pub(in crate::door::gateway) fn bad_request_line(unasked: &Unasked<'_>) -> Vec<u
         grpc_status,
         policies: Vec::new(),
         outcome: "bad-request",
+        on_store_error: None,
     })
 }
 
@@ -95,6 +100,17 @@ pub(in crate::door::gateway) fn refund_line(refunded: &Refunded<'_>) -> Vec<u8> 
         policies: refunded.parts.iter().copied().map(policy).collect(),
     };
     json(&RefundLine { refund })
+}
+
+/// Returns the word of the policy that had the say.
+fn instead(degraded: &Degraded) -> &'static str {
+    if !degraded.denied.is_empty() {
+        OnStoreError::Deny.as_str()
+    } else if !degraded.local.is_empty() {
+        OnStoreError::Local.as_str()
+    } else {
+        OnStoreError::Allow.as_str()
+    }
 }
 
 fn statuses(refused_with: Option<RefusedWith>) -> (Option<u16>, Option<u16>) {
