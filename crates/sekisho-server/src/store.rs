@@ -71,9 +71,12 @@ impl ServerStore {
 /// Returns the shared store, which says when it is lost and found again: once for each change, never for a request.
 fn shared_store(settings: &SharedStoreSettings) -> Result<RedisStore, OpenError> {
     let store = RedisStore::open(settings)?;
-    store.on_change(|change| match change {
-        Change::Up { .. } => tracing::info!("{change}"),
-        _ => tracing::warn!("{change}"),
+    store.on_change(|change| {
+        if let Change::Up { .. } = change {
+            tracing::info!("{change}");
+        } else {
+            tracing::warn!("{change}");
+        }
     });
     Ok(store)
 }
