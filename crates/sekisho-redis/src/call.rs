@@ -14,7 +14,6 @@ use crate::{
     question::{Act, Answered, Question},
     refusal::{Failure, Meaning, Refusal},
     state::{US, timestamp},
-    stats::Counts,
     words::{double, unsupported},
 };
 
@@ -215,8 +214,8 @@ impl Call {
         }
     }
 
-    /// Tells everybody what the server replied.
-    pub(crate) fn reply(self, reply: Frame, counts: &Counts) -> Replied {
+    /// Tells everybody what the server replied. `refused` hears of what it refused, and for how many.
+    pub(crate) fn reply(self, reply: Frame, refused: impl Fn(&Refusal, usize)) -> Replied {
         let parsed = match reply {
             Frame::Array(items) => match items.first() {
                 Some(Frame::Integer(us)) => instant(*us).map(|at| (at, items)),
@@ -236,7 +235,7 @@ impl Call {
                 group.tell(at, None, &[]);
             } else if let Some((told, rest)) = items.split_at_checked(count + 1) {
                 items = rest;
-                group.reply(at, told, &mut replied, counts);
+                group.reply(at, told, &mut replied, &refused);
             } else {
                 group.fail(&Failure::Store(strange()));
             }
@@ -259,7 +258,13 @@ impl Group {
         &self.entries[0].question
     }
 
-    fn reply(mut self, at: Timestamp, told: &[Frame], replied: &mut Replied, counts: &Counts) {
+    fn reply(
+        mut self,
+        at: Timestamp,
+        told: &[Frame],
+        replied: &mut Replied,
+        refused: &impl Fn(&Refusal, usize),
+    ) {
         match told {
             [Frame::Integer(admitted), states @ ..] if *admitted >= 0 => {
                 self.tell(at, usize::try_from(*admitted).ok(), states);
@@ -278,7 +283,7 @@ impl Group {
             }
             [Frame::Integer(-3), Frame::BulkString(message), ..] => {
                 let refusal = Refusal::of(&String::from_utf8_lossy(message));
-                counts.trouble(refusal.trouble(), self.entries.len());
+                refused(&refusal, self.entries.len());
                 if refusal.meaning == Meaning::Elsewhere {
                     replied.elsewhere = Some(refusal.error());
                 }

@@ -28,7 +28,7 @@ use crate::{
     call::Entry,
     instant,
     question::{Answered, Question},
-    refusal::Failure,
+    refusal::{Failure, Meaning, Refusal},
     sentinel::Sentinels,
     stats::{Counts, ServerStats, Trouble},
     wire::Place,
@@ -36,6 +36,9 @@ use crate::{
 
 /// The most questions that wait for one server. What comes on top of them is a failure at once.
 pub(crate) const WAITING_MAX: usize = 16_384;
+
+/// How often it is said that a server refuses.
+const SAID_AGAIN: Duration = Duration::from_mins(1);
 
 /// How to find the server.
 #[derive(Debug)]
@@ -73,6 +76,16 @@ pub enum Change {
         /// Why.
         why: StoreError,
     },
+    /// It can be reached, and refuses what it is asked: rights that are missing, a full memory, or what stands in a key. Said
+    /// once a minute at most.
+    Refuses {
+        /// The server.
+        server: String,
+        /// What it says.
+        why: StoreError,
+        /// How many decisions it has refused since that was said last.
+        times: u64,
+    },
     /// It can be used again.
     Up {
         /// The server.
@@ -86,6 +99,9 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Down { server, why } => write!(f, "the store at {server} is down: {why}"),
+            Self::Refuses { server, why, times } => {
+                write!(f, "the store at {server} refuses ({times} since this was said last): {why}")
+            }
             Self::Up { server, after } => write!(f, "the store at {server} is back after {after}"),
         }
     }
@@ -109,6 +125,8 @@ pub(crate) struct Shared {
     why: RwLock<Option<StoreError>>,
     /// The server's clock when it last told, in nanoseconds.
     pub(crate) seen: AtomicU64,
+    /// When it was last said that the server refuses, and how many decisions it has refused since.
+    refused: Mutex<(Option<Instant>, u64)>,
 }
 
 impl Link {
@@ -122,6 +140,7 @@ impl Link {
             why: RwLock::new(None),
             // Near enough to know the calendar windows that the server will need.
             seen: AtomicU64::new(instant::wall_clock().as_nanos()),
+            refused: Mutex::new((None, 0)),
         };
         Self { shared: Arc::new(shared), queue: Mutex::new(None) }
     }
@@ -210,6 +229,29 @@ impl Shared {
             let after = Span::from_nanos(after - after % 1_000_000);
             self.tell(&Change::Up { server: self.name(), after });
         }
+    }
+
+    /// The same of what may be another server's to decide: that is counted, and is no fault.
+    pub(crate) fn refuses_unless_moved(&self, refusal: &Refusal, times: usize) {
+        match refusal.meaning {
+            Meaning::NoWrites | Meaning::Rights | Meaning::Other => self.refuses(refusal, times),
+            _ => self.counts.trouble(refusal.trouble(), times),
+        }
+    }
+
+    /// Counts decisions that the server refused, and says so once in a while.
+    fn refuses(&self, refusal: &Refusal, times: usize) {
+        self.counts.trouble(refusal.trouble(), times);
+        let times = {
+            let (said, since) = &mut *self.refused.lock();
+            *since += times as u64;
+            if said.is_some_and(|said| said.elapsed() < SAID_AGAIN) {
+                return;
+            }
+            *said = Some(instant::now());
+            std::mem::take(since)
+        };
+        self.tell(&Change::Refuses { server: self.name(), why: refusal.error(), times });
     }
 
     fn tell(&self, change: &Change) {

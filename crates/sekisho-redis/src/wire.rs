@@ -1,5 +1,7 @@
 //! The bytes between us and one server: dialled, written as they are taken, read as replies.
 
+mod frame;
+
 use std::{
     future::poll_fn,
     io,
@@ -23,8 +25,6 @@ use tokio_rustls::{
 
 /// How many bytes are read at once.
 const READ_BYTES: usize = 16 * 1024;
-/// The longest reply. A call's is as long as its states are, and logs are told in part.
-const REPLY_BYTES_MAX: usize = 64 << 20;
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,14 +80,16 @@ impl Wire {
 
     /// Returns a reply that has been read already.
     pub(crate) fn read_already(&mut self) -> io::Result<Option<Frame>> {
-        if self.input.is_empty() {
-            return Ok(None);
+        match frame::whole(&self.input) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(what) => {
+                let message = format!("it does not speak the Redis protocol: {what}");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
         }
         match decode_bytes_mut(&mut self.input) {
             Ok(Some((frame, ..))) => Ok(Some(frame)),
-            Ok(None) if self.input.len() > REPLY_BYTES_MAX => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, "a reply without an end"))
-            }
             Ok(None) => Ok(None),
             Err(error) => {
                 let message = format!("it does not speak the Redis protocol: {}", error.details());

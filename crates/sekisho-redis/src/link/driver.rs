@@ -304,7 +304,7 @@ impl<'d> Driver<'d> {
                 self.write(call, sent_at, true, true);
                 return;
             }
-            self.shared.counts.trouble(refusal.trouble(), call.len());
+            self.shared.refuses_unless_moved(&refusal, call.len());
             if refusal.meaning == Meaning::Elsewhere {
                 self.leaving = Some(refusal.error());
             }
@@ -312,7 +312,8 @@ impl<'d> Driver<'d> {
             return;
         }
         self.shared.counts.round_trip(sent_at.elapsed(), call.len());
-        let Replied { at, again, elsewhere } = call.reply(frame, &self.shared.counts);
+        let Replied { at, again, elsewhere } =
+            call.reply(frame, |refusal, times| self.shared.refuses_unless_moved(refusal, times));
         if let Some(at) = at {
             self.shared.saw(at);
         }

@@ -1,6 +1,12 @@
 //! What a caller is told when the server is gone, slow, or not what it should be.
 
-use std::time::{Duration, Instant};
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
 
 use sekisho::{Answer, Outcome, Span, Store, StoreError};
 use sekisho_redis::{RedisOptions, RedisStore};
@@ -81,4 +87,55 @@ async fn a_server_that_refuses_is_unavailable_and_nothing_is_charged() {
     config("maxmemory", "0").await;
     let verdict = check_now(&pair.redis, &counted, 1).await.unwrap().verdicts[0];
     assert_eq!(verdict.remaining, Some(9));
+}
+
+/// What a server refuses is said, and not for every request: otherwise nobody would know why nothing is limited.
+#[tokio::test]
+async fn what_a_server_refuses_is_said_once() {
+    let pair = Pair::start();
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&said);
+    pair.redis.on_change(move |change| heard.lock().unwrap().push(change.to_string()));
+    let counted = Counted::new("10/min", "ten", "u");
+    check_now(&pair.redis, &counted, 1).await.unwrap();
+    pair.server.command(&["SET", "sk1:{=u}test:ten", "b 1"]);
+    for _ in 0..5 {
+        let error = check_now(&pair.redis, &counted, 1).await.unwrap_err();
+        assert!(error.to_string().contains("what this script never wrote"), "{error}");
+    }
+    let said = said.lock().unwrap();
+    let [line] = said.as_slice() else { panic!("it is said once: {said:?}") };
+    assert!(line.contains("refuses (1 since") && line.contains("never wrote"), "{line}");
+}
+
+/// A peer that is no Redis costs its connection, whatever it sends.
+#[tokio::test]
+async fn what_is_no_redis_is_found_out() {
+    for sent in [
+        b"*1\r\n".repeat(100_000),
+        b"*2147483647\r\n".repeat(1_000),
+        b"$9999999999\r\n".to_vec(),
+        b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+        b"+OK\r\n".repeat(10_000),
+        b":1\r\n".repeat(10_000),
+        vec![0; 100_000],
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let _serving = thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let _gone = stream.write_all(&sent);
+                // It is read, so that nothing is reset on the way.
+                let _read = stream.read(&mut [0; 65_536]);
+            }
+        });
+        let options =
+            RedisOptions { timeout: Span::from_nanos(500_000_000), ..RedisOptions::default() };
+        let store = RedisStore::new(&format!("redis://{address}"), options).unwrap();
+        let counted = Counted::new("10/min", "ten", "u");
+        for _ in 0..3 {
+            let error = check_now(&store, &counted, 1).await.unwrap_err();
+            assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+        }
+    }
 }

@@ -10,8 +10,11 @@ use std::net::IpAddr;
 
 use http::{StatusCode, request::Parts};
 use hyper::body::Incoming;
-use sekisho::{Asked, CanonicalPath, Decision, Direct, Headers, IdentityDoor, Limit, Mode, Ruling};
+use sekisho::{
+    Asked, CanonicalPath, Decision, Direct, Headers, IdentityDoor, Limit, Mode, Ruling, StoreError,
+};
 use sekisho_http::{Profile, client_addr};
+use sekisho_redis::RedisStore;
 
 use self::line::Line;
 pub use self::parse::parse_body;
@@ -119,7 +122,7 @@ async fn decided(doors: &Doors, query: Option<&str>, body: &[u8]) -> Result<Repl
     // All of a body is looked at before any of it is charged.
     match parse_body(body)? {
         Checks::One(check) => {
-            known_policy(doors, &check).map_err(BadBody::new)?;
+            can_be_asked(doors, &check).map_err(BadBody::new)?;
             Ok(one(doors, &check, by_status).await)
         }
         Checks::Many(_) if by_status => Err(BadBody::new(
@@ -127,7 +130,7 @@ async fn decided(doors: &Doors, query: Option<&str>, body: &[u8]) -> Result<Repl
         )),
         Checks::Many(checks) => {
             for (index, check) in checks.iter().enumerate() {
-                known_policy(doors, check)
+                can_be_asked(doors, check)
                     .map_err(|what| BadBody::new(format!("[{index}].{what}")))?;
             }
             Ok(many(doors, &checks).await)
@@ -145,14 +148,27 @@ fn asks_for_status(query: Option<&str>) -> Result<bool, BadBody> {
     }
 }
 
-fn known_policy(doors: &Doors, check: &Check) -> Result<(), &'static str> {
-    let Subject::Described { policy: Some(asked), .. } = &check.subject else { return Ok(()) };
-    let known = doors.limiter.policies().policies().iter().any(|policy| policy.name() == asked);
-    known.then_some(()).ok_or("policy: there is no policy of that name")
+/// Says what is asked about that is not there: a policy, or a way of counting that the store has not learned.
+fn can_be_asked(doors: &Doors, check: &Check) -> Result<(), String> {
+    match &check.subject {
+        Subject::Described { policy: Some(asked), .. } => {
+            let known = doors.limiter.policies().policies().iter().any(|of| of.name() == asked);
+            known.then_some(()).ok_or_else(|| "policy: there is no policy of that name".to_owned())
+        }
+        Subject::Direct { limits, .. } if doors.limiter.store().as_redis().is_some() => {
+            let uncountable = limits.iter().find_map(|limit| RedisStore::supports(limit).err());
+            uncountable.map_or(Ok(()), |error| Err(format!("limit: {error}")))
+        }
+        Subject::Described { policy: None, .. } | Subject::Direct { .. } => Ok(()),
+    }
 }
 
 async fn one(doors: &Doors, check: &Check, by_status: bool) -> Reply {
     let decision = decide(doors, check).await;
+    // The store is there, and would say the same again.
+    if let Ruling::StoreDown(error @ StoreError::Unsupported(_)) = &decision.ruling {
+        return bad_request(error.to_string());
+    }
     if by_status {
         return doors.reply(&decision, Profile::Standard);
     }

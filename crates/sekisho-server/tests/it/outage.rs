@@ -48,6 +48,22 @@ fn statuses(replies: &[Reply]) -> Vec<u16> {
     replies.iter().map(|reply| reply.status).collect()
 }
 
+/// What a shared store cannot count is the question's fault, whether it is there or not: nobody is told to come again.
+#[tokio::test]
+async fn a_limit_that_the_store_cannot_count_is_a_bad_question() {
+    let server = down().await;
+    let mut client = Client::connect(server.http).await;
+    for (limit, what) in
+        [("1/500ns", "between two microseconds"), ("2251799813685249/s", "above 2251799813685248")]
+    {
+        for target in ["/v1/check", "/v1/check?status=decision"] {
+            let reply = client.check(target, &format!(r#"{{"limit":"{limit}","key":"q"}}"#)).await;
+            assert_eq!(reply.status, 400, "{reply:?}");
+            assert!(reply.body.contains(what) && reply.body.contains("limit"), "{reply:?}");
+        }
+    }
+}
+
 /// Case B52: refused at the start and at run time, open on failure.
 #[tokio::test]
 async fn b52_an_open_policy_answers_200_without_numbers() {
