@@ -16,6 +16,7 @@ use redis_protocol::resp2::types::BytesFrame as Frame;
 use sekisho::StoreError;
 use tokio::{
     sync::mpsc,
+    task::yield_now,
     time::{Instant, Sleep, sleep, sleep_until},
 };
 
@@ -32,7 +33,7 @@ use crate::{
 /// The most questions that go out in one write.
 const WRITE_MAX: usize = 1_024;
 /// The most writes that are on their way at once.
-const WRITES_MAX: usize = 2;
+const WRITES_MAX: usize = 4;
 /// How exactly callers' time is kept.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -201,7 +202,9 @@ impl<'d> Driver<'d> {
                     // Nobody can ask any more; what is on its way is still told.
                     closing = count == 0;
                     self.waiting.extend(self.taken.drain(..));
-                    if !may_send {
+                    if may_send {
+                        self.take_more().await;
+                    } else {
                         expire(shared, self.waiting);
                         // Their time may be over before that of those on their way.
                         is_armed = false;
@@ -217,6 +220,17 @@ impl<'d> Driver<'d> {
                     self.leaving = Some(StoreError::Unavailable("it is somewhere else now".into()));
                 }
             }
+        }
+    }
+
+    /// Takes what is asked in the same moment. Whoever can run does so first: otherwise the first of many who were told
+    /// together would go out alone, and the others wait for its answer. Nobody waits for anybody who is not there.
+    async fn take_more(&mut self) {
+        yield_now().await;
+        while self.waiting.len() < WRITE_MAX
+            && let Ok(entry) = self.questions.try_recv()
+        {
+            self.waiting.push_back(entry);
         }
     }
 
