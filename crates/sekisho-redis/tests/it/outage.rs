@@ -3,11 +3,12 @@
 use std::{
     io::{Read as _, Write as _},
     net::TcpListener,
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use sekisho::{Answer, Outcome, Span, Store, StoreError};
 use sekisho_redis::{RedisOptions, RedisStore};
 use sekisho_testkit::redis_server::{RedisServer, free_port};
@@ -95,7 +96,7 @@ async fn what_a_server_refuses_is_said_once() {
     let pair = Pair::start();
     let said = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&said);
-    pair.redis.on_change(move |change| heard.lock().unwrap().push(change.to_string()));
+    pair.redis.on_change(move |change| heard.lock().push(change.to_string()));
     let counted = Counted::new("10/min", "ten", "u");
     check_now(&pair.redis, &counted, 1).await.unwrap();
     pair.server.command(&["SET", "sk1:{=u}test:ten", "b 1"]);
@@ -103,7 +104,7 @@ async fn what_a_server_refuses_is_said_once() {
         let error = check_now(&pair.redis, &counted, 1).await.unwrap_err();
         assert!(error.to_string().contains("what this script never wrote"), "{error}");
     }
-    let said = said.lock().unwrap();
+    let said = said.lock();
     let [line] = said.as_slice() else { panic!("it is said once: {said:?}") };
     assert!(line.contains("refuses (1 since") && line.contains("never wrote"), "{line}");
 }
@@ -126,7 +127,7 @@ async fn what_is_no_redis_is_found_out() {
             for mut stream in listener.incoming().flatten() {
                 let _gone = stream.write_all(&sent);
                 // It is read, so that nothing is reset on the way.
-                let _read = stream.read(&mut [0; 65_536]);
+                let _read = stream.read(&mut [0; 4_096]);
             }
         });
         let options =
