@@ -231,17 +231,12 @@ impl Shared {
         }
     }
 
-    /// The same of what may be another server's to decide: that is counted, and is no fault.
-    pub(crate) fn refuses_unless_moved(&self, refusal: &Refusal, times: usize) {
-        match refusal.meaning {
-            Meaning::NoWrites | Meaning::Rights | Meaning::Other => self.refuses(refusal, times),
-            _ => self.counts.trouble(refusal.trouble(), times),
-        }
-    }
-
-    /// Counts decisions that the server refused, and says so once in a while.
-    fn refuses(&self, refusal: &Refusal, times: usize) {
+    /// Counts decisions that the server refused, and says so once in a while; not of what is another server's to decide.
+    pub(crate) fn refuses(&self, refusal: &Refusal, times: usize) {
         self.counts.trouble(refusal.trouble(), times);
+        if !matches!(refusal.meaning, Meaning::NoWrites | Meaning::Rights | Meaning::Other) {
+            return;
+        }
         let times = {
             let (said, since) = &mut *self.refused.lock();
             *since += times as u64;

@@ -318,7 +318,7 @@ impl<'d> Driver<'d> {
                 self.write(call, sent_at, true, true);
                 return;
             }
-            self.shared.refuses_unless_moved(&refusal, call.len());
+            self.shared.refuses(&refusal, call.len());
             if refusal.meaning == Meaning::Elsewhere {
                 self.leaving = Some(refusal.error());
             }
@@ -327,7 +327,7 @@ impl<'d> Driver<'d> {
         }
         self.shared.counts.round_trip(sent_at.elapsed(), call.len());
         let Replied { at, again, elsewhere } =
-            call.reply(frame, |refusal, times| self.shared.refuses_unless_moved(refusal, times));
+            call.reply(frame, |refusal, times| self.shared.refuses(refusal, times));
         if let Some(at) = at {
             self.shared.saw(at);
         }
