@@ -74,6 +74,12 @@ pub struct Occupancy {
     pub entries: usize,
     /// Bytes of the tables and logs.
     pub bytes: usize,
+    /// The most entries that there may be.
+    pub max_entries: usize,
+    /// The most bytes that there may be.
+    pub max_bytes: usize,
+    /// Entries that were dropped because they equalled fresh ones. No other is ever dropped to make room.
+    pub dropped: u64,
     /// Requests of unknown keys that found no room, and were shared, denied or allowed as `overflow` says.
     pub overflowed: u64,
 }
@@ -136,6 +142,9 @@ impl Memory {
         Occupancy {
             entries: self.table.entries.load(Relaxed),
             bytes: self.table.bytes.load(Relaxed),
+            max_entries: self.table.max_entries,
+            max_bytes: self.table.max_bytes,
+            dropped: self.table.stale.load(Relaxed),
             overflowed: self.overflowed.load(Relaxed),
         }
     }
@@ -168,6 +177,44 @@ impl Memory {
         let digest = self.seed.locate([scope.as_bytes(), key]);
         let entry = self.table.lock(self.table.shard_of(digest)).remove(&self.table, digest);
         entry.is_some()
+    }
+
+    /// Shows every entry: its digest, its state, and the instant from which the state equals a fresh one. A part of the table at
+    /// a time is held meanwhile, so what is shown are the entries of no single instant.
+    #[expect(dead_code, reason = "for the snapshot")]
+    pub(crate) fn visit(&self, mut each: impl FnMut(u128, &State, Timestamp)) {
+        for index in 0..self.table.shards() {
+            for entry in self.table.lock(index).iter() {
+                each(entry.digest, &entry.state, entry.fresh_at);
+            }
+        }
+    }
+
+    /// Puts an entry back that [`visit`](Self::visit) of a store with the same seed has shown.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] when there is no room for it.
+    #[expect(dead_code, reason = "for the snapshot")]
+    pub(crate) fn put(
+        &self,
+        digest: u128,
+        state: State,
+        fresh_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        if fresh_at <= now {
+            return Ok(());
+        }
+        self.table.grow(heap_bytes(&state)).map_err(|_| StoreError::Full)?;
+        let mut shard = self.table.lock(self.table.shard_of(digest));
+        if shard.insert(&self.table, digest, now, true).is_err() {
+            self.table.shrink(heap_bytes(&state));
+            return Err(StoreError::Full);
+        }
+        if let Some(entry) = shard.get_mut(digest) {
+            (entry.state, entry.fresh_at) = (state, fresh_at);
+        }
+        Ok(())
     }
 
     fn now(&self, now: Now) -> Timestamp {

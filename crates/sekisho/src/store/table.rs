@@ -3,7 +3,7 @@
 //! An entry is found by the digest of its scope and key; the key itself is not kept. A state that equals a fresh one is
 //! dropped for free: whoever adds an entry looks at a few others on the way, so no pass over the whole table is ever made.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use hashbrown::{HashTable, hash_table::Entry as Place};
 use parking_lot::{Mutex, MutexGuard};
@@ -17,7 +17,7 @@ const SWEEP_STEPS_FULL: usize = 64;
 /// What is kept of one key under one limit.
 #[derive(Debug)]
 pub(super) struct Entry {
-    digest: u128,
+    pub(super) digest: u128,
     /// From this instant on the state equals a fresh one.
     pub(super) fresh_at: Timestamp,
     pub(super) state: State,
@@ -37,10 +37,11 @@ pub(super) struct Table {
     shards: Box<[Mutex<Shard>]>,
     pub(super) entries: AtomicUsize,
     pub(super) bytes: AtomicUsize,
-    max_entries: usize,
+    pub(super) stale: AtomicU64,
+    pub(super) max_entries: usize,
     /// Entries that only shared ones may take.
     reserved: usize,
-    max_bytes: usize,
+    pub(super) max_bytes: usize,
 }
 
 /// Why there is no room.
@@ -60,6 +61,7 @@ impl Table {
             shards,
             entries: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            stale: AtomicU64::new(0),
             max_entries,
             reserved: (max_entries / 16).clamp(1, 256).min(max_entries),
             max_bytes,
@@ -166,6 +168,7 @@ impl Shard {
                 dropped += 1;
             }
         }
+        let _before = of.stale.fetch_add(dropped as u64, Relaxed);
         dropped
     }
 
@@ -197,6 +200,10 @@ impl Shard {
             }
             Place::Vacant(_) => None,
         }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.table.iter()
     }
 
     pub(super) fn buckets(&self) -> usize {
