@@ -19,7 +19,8 @@ use self::{
     sliding_window::SlidingWindow, token_bucket::TokenBucket,
 };
 use crate::{
-    Calendar, Call, Limit, Metered, Mode, Outcome, Period, Span, Timestamp, Verdict, Window, rate,
+    Calendar, Call, Limit, Metered, Mode, Outcome, Period, Span, Timestamp, Utc, Verdict, Window,
+    rate,
 };
 
 /// How a limit counts.
@@ -132,6 +133,19 @@ pub(crate) trait Account: Sized {
     fn fresh(limit: &Metered) -> Self;
     /// Returns the delay with which `cost` units are admitted, or the wait after which they are. `cost` fits the capacity.
     fn admit(&self, context: &Context<'_>, cost: u64) -> Result<Span, Span>;
+    /// Admits `cost` units and counts them: returns the delay, or the wait after which they would be admitted.
+    #[inline]
+    fn take(&mut self, context: &Context<'_>, cost: u64) -> Result<Span, Span> {
+        let delay = self.admit(context, cost)?;
+        self.charge(context, cost);
+        Ok(delay)
+    }
+    /// Does the same, and returns the numbers as they then stand.
+    #[inline]
+    fn check(&mut self, context: &Context<'_>, cost: u64) -> (Result<Span, Span>, Standing) {
+        let taken = self.take(context, cost);
+        (taken, self.standing(context))
+    }
     /// Counts `cost` units that were admitted.
     fn charge(&mut self, context: &Context<'_>, cost: u64);
     /// Counts `cost` units, whether or not there is room.
@@ -210,12 +224,54 @@ impl Limit {
     /// Decides one call on one key: checks and, where the mode and the outcome say so, changes `state`.
     ///
     /// Several limits on one request are for [`decide`](crate::decide), which charges all or none.
+    #[inline]
     pub fn decide(&self, state: &mut State, call: Call, calendar: &dyn Calendar) -> Verdict {
+        if let Some(limit) = self.counted(call) {
+            let context = Context { limit, now: call.now, calendar };
+            let mut verdict = Verdict::UNLIMITED;
+            with_account_mut!(state, limit, |account| verdict =
+                checked(account, &context, call.cost));
+            return verdict;
+        }
         let verdict = self.judge(state, call, calendar);
         if verdict.is_allowed() {
             return self.settle(state, call, verdict, calendar);
         }
         verdict
+    }
+
+    /// Decides as [`decide`](Self::decide) does, and says no more than the outcome: the numbers cost as much as the decision.
+    ///
+    /// ```
+    /// use sekisho_core::{Call, Limit, Mode, Outcome, State, Timestamp, Utc};
+    ///
+    /// let (limit, mut state): (Limit, _) = ("1/s".parse()?, State::Fresh);
+    /// let call = Call { now: Timestamp::from_secs(1), cost: 1, mode: Mode::Check };
+    /// assert_eq!(limit.outcome(&mut state, call, &Utc), Outcome::Allow);
+    /// assert_eq!(limit.outcome(&mut state, call, &Utc), Outcome::Deny);
+    /// # Ok::<(), sekisho_core::LimitError>(())
+    /// ```
+    #[inline]
+    pub fn outcome(&self, state: &mut State, call: Call, calendar: &dyn Calendar) -> Outcome {
+        let Some(limit) = self.counted(call) else {
+            return self.decide(state, call, calendar).outcome;
+        };
+        let context = Context { limit, now: call.now, calendar };
+        let mut outcome = Outcome::Allow;
+        with_account_mut!(state, limit, |account| outcome = taken(account, &context, call.cost));
+        outcome
+    }
+
+    /// Returns the limit, for a check of one unit or more that a limit could admit: what nearly every call is. A fresh state
+    /// admits it, so it may be made an account before that is known.
+    #[inline]
+    const fn counted(&self, call: Call) -> Option<&Metered> {
+        match (self, call.mode, call.cost) {
+            (Self::Metered(limit), Mode::Check, 1..) if call.cost <= limit.capacity() => {
+                Some(limit)
+            }
+            _ => None,
+        }
     }
 
     /// Says what [`decide`](Self::decide) would, and changes nothing; the numbers are those before a charge.
@@ -302,6 +358,70 @@ impl Limit {
     }
 }
 
+impl Metered {
+    /// Decides a check of `cost` units, at least 1, on a bucket that its owner keeps without a [`State`] around it. The limit is a
+    /// `token-bucket`.
+    ///
+    /// ```
+    /// use sekisho_core::{Limit, Timestamp, TokenBucket};
+    ///
+    /// let limit: Limit = "2/s".parse()?;
+    /// let metered = limit.as_metered().ok_or("a limit that counts")?;
+    /// let mut bucket = TokenBucket::full_of(metered);
+    /// let verdict = metered.decide_bucket(&mut bucket, Timestamp::from_secs(1), 1);
+    /// assert_eq!((verdict.is_allowed(), verdict.remaining), (true, Some(1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline(always)]
+    pub fn decide_bucket(&self, bucket: &mut TokenBucket, now: Timestamp, cost: u64) -> Verdict {
+        checked(bucket, &Context { limit: self, now, calendar: &Utc }, cost)
+    }
+
+    /// Decides as [`decide_bucket`](Self::decide_bucket) does, and says no more than the outcome.
+    #[inline(always)]
+    pub fn outcome_of_bucket(
+        &self,
+        bucket: &mut TokenBucket,
+        now: Timestamp,
+        cost: u64,
+    ) -> Outcome {
+        taken(bucket, &Context { limit: self, now, calendar: &Utc }, cost)
+    }
+}
+
+/// Decides a check of one unit or more.
+#[inline(always)]
+fn checked<A: Account>(account: &mut A, context: &Context<'_>, cost: u64) -> Verdict {
+    if cost > context.limit.capacity() {
+        let standing = account.standing(context);
+        return Verdict { outcome: Outcome::Never, ..as_it_stands(context.limit, &standing) };
+    }
+    let (taken, standing) = account.check(context, cost);
+    let mut verdict = as_it_stands(context.limit, &standing);
+    match taken {
+        Ok(delay) => verdict.delay = delay,
+        Err(wait) => {
+            verdict.outcome = Outcome::Deny;
+            verdict.retry_after = Some(wait);
+            verdict.quota_after = wait;
+        }
+    }
+    verdict
+}
+
+/// Decides the same without the numbers.
+#[inline(always)]
+fn taken<A: Account>(account: &mut A, context: &Context<'_>, cost: u64) -> Outcome {
+    if cost > context.limit.capacity() {
+        return Outcome::Never;
+    }
+    match account.take(context, cost) {
+        Ok(_) => Outcome::Allow,
+        Err(_) => Outcome::Deny,
+    }
+}
+
+#[inline]
 fn as_it_stands(limit: &Metered, standing: &Standing) -> Verdict {
     Verdict {
         outcome: Outcome::Allow,

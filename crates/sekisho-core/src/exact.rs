@@ -19,7 +19,56 @@ pub struct ExactTime {
     pub amount: NonZero<u64>,
 }
 
+/// A length of time of whole nanoseconds and a remainder in `1/amount` of one, for an amount that both sides know.
+///
+/// Adding, subtracting and comparing such lengths takes no division, which is most of what a bucket does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ExactSpan {
+    pub(crate) ns: u64,
+    // Invariant: less than the amount.
+    pub(crate) rest: u64,
+}
+
+impl ExactSpan {
+    /// Returns `level / amount` nanoseconds.
+    #[inline]
+    pub(crate) fn of(level: u128, amount: NonZero<u64>) -> Self {
+        let (ns, rest) = divide(level, amount);
+        Self { ns, rest }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn plus(self, other: Self, amount: NonZero<u64>) -> Self {
+        let (sum, over) = self.rest.overflowing_add(other.rest);
+        let carries = over || sum >= amount.get();
+        let rest = if carries { sum.wrapping_sub(amount.get()) } else { sum };
+        Self { ns: self.ns.saturating_add(other.ns).saturating_add(carries as u64), rest }
+    }
+
+    /// Returns how much longer this is than `other`, in whole nanoseconds, rounded up; 0 when it is not.
+    #[inline]
+    pub(crate) const fn excess(self, other: Self) -> Span {
+        let up = (self.rest > other.rest) as u64;
+        Span::from_nanos(self.ns.saturating_add(up).saturating_sub(other.ns))
+    }
+
+    /// Returns this rounded up.
+    #[inline]
+    pub(crate) const fn ceil(self) -> Span {
+        Span::from_nanos(self.ns.saturating_add((self.rest > 0) as u64))
+    }
+}
+
 impl ExactTime {
+    /// Returns how far ahead of `now` this is; nothing when it is not ahead.
+    #[inline]
+    pub(crate) fn ahead(self, now: Timestamp) -> ExactSpan {
+        match self.ns.checked_sub(now.as_nanos()) {
+            Some(ns) => ExactSpan { ns, rest: self.rest },
+            None => ExactSpan::default(),
+        }
+    }
+
     /// Returns the instant that lies `level / amount` nanoseconds after `now`.
     #[inline]
     pub(crate) fn after(now: Timestamp, level: u128, amount: NonZero<u64>) -> Self {

@@ -4,7 +4,11 @@ pub(crate) mod text;
 
 use core::{fmt, num::NonZero};
 
-use crate::{Algorithm, Period, Rate, exact, limits::WAIT_NS_MAX};
+use crate::{
+    Algorithm, Period, Rate, Span,
+    exact::{self, ExactSpan},
+    limits::WAIT_NS_MAX,
+};
 
 /// What a request may spend.
 ///
@@ -36,6 +40,10 @@ pub struct Metered {
     // Invariant: at least 1 for a bucket; 0 for windows and logs, which have none; burst · period / amount is at most
     // a hundred years.
     burst: u64,
+    // How far one unit moves the instant of a bucket or queue, and how far a full burst does: made once, so that a decision
+    // divides for nothing but the units that are left.
+    step: ExactSpan,
+    full: ExactSpan,
 }
 
 impl Limit {
@@ -79,7 +87,9 @@ impl Limit {
         if algorithm == Algorithm::SlidingLog {
             return Err(LimitError::NeedsAlloc);
         }
-        Ok(Self::Metered(Metered { rate, algorithm, burst }))
+        let span =
+            |units| ExactSpan::of(exact::times(units, rate.longest_ns().get()), rate.amount());
+        Ok(Self::Metered(Metered { rate, algorithm, burst, step: span(1), full: span(burst) }))
     }
 
     /// Returns the most units that can be there at once: L for windows and logs, B for a bucket, B + 1 for a queue, 0 for
@@ -127,6 +137,19 @@ impl Metered {
         self.burst
     }
 
+    /// Returns the time in which a bucket or queue gets one unit back, where that is a whole number of nanoseconds.
+    ///
+    /// ```
+    /// use sekisho_core::{Limit, Span};
+    ///
+    /// let interval = |text: &str| text.parse::<Limit>().ok()?.as_metered()?.interval();
+    /// assert_eq!(interval("60/min"), Some(Span::from_secs(1)));
+    /// assert_eq!(interval("7/min"), None); // 8,571,428,571 and 3/7
+    /// ```
+    pub const fn interval(&self) -> Option<Span> {
+        if self.step.rest == 0 { Some(Span::from_nanos(self.step.ns)) } else { None }
+    }
+
     /// Returns the most units that can be there at once.
     pub const fn capacity(&self) -> u64 {
         match self.algorithm {
@@ -140,14 +163,31 @@ impl Metered {
     }
 
     /// Returns the length of a period that has one; a calendar period has its longest.
+    #[inline]
     pub(crate) const fn period_ns(&self) -> NonZero<u64> {
-        match self.rate.period() {
-            Period::Fixed(ns) => *ns,
-            Period::Calendar(unit, _) => match NonZero::new(unit.longest().as_nanos()) {
-                Some(ns) => ns,
-                None => NonZero::<u64>::MIN,
-            },
+        self.rate.longest_ns()
+    }
+
+    /// Returns how far `units` move the instant of a bucket or queue.
+    #[inline]
+    pub(crate) fn span(&self, units: u64) -> ExactSpan {
+        if units == 1 {
+            self.step
+        } else {
+            ExactSpan::of(exact::times(units, self.period_ns().get()), self.amount())
         }
+    }
+
+    /// Returns how far one unit moves it.
+    #[inline]
+    pub(crate) const fn step(&self) -> ExactSpan {
+        self.step
+    }
+
+    /// Returns how far a full burst does.
+    #[inline]
+    pub(crate) const fn full(&self) -> ExactSpan {
+        self.full
     }
 }
 

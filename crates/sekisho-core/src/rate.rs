@@ -98,6 +98,17 @@ impl Rate {
         &self.period
     }
 
+    /// Returns the length of a period that has one; a calendar period has its longest.
+    pub(crate) const fn longest_ns(&self) -> NonZero<u64> {
+        match &self.period {
+            Period::Fixed(ns) => *ns,
+            Period::Calendar(unit, _) => match NonZero::new(unit.longest().as_nanos()) {
+                Some(ns) => ns,
+                None => NonZero::<u64>::MIN,
+            },
+        }
+    }
+
     /// Returns a token bucket of this rate that holds `burst` tokens.
     ///
     /// # Errors

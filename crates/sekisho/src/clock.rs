@@ -1,5 +1,7 @@
 //! Where now comes from. The arithmetic never asks: it is told.
 
+mod ticking;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -56,7 +58,7 @@ pub struct SystemClock {
 impl SystemClock {
     /// Returns a clock that starts at the wall clock's time.
     pub fn new() -> Self {
-        Self { offset: wall().saturating_sub(uptime()) }
+        Self { offset: wall().saturating_sub(ticking::uptime()) }
     }
 }
 
@@ -73,8 +75,8 @@ impl Default for SystemClock {
     }
 }
 
-/// Returns the nanoseconds of a clock that never goes back.
-fn uptime() -> u64 {
+/// Returns the nanoseconds of the kernel's clock that never goes back.
+fn kernel_uptime() -> u64 {
     // Linux's monotonic clock stops in suspend, and so would every window.
     #[cfg(target_os = "linux")]
     let id = rustix::time::ClockId::Boottime;
@@ -88,7 +90,7 @@ fn uptime() -> u64 {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(self.offset.saturating_add(uptime()))
+        Timestamp::from_nanos(self.offset.saturating_add(ticking::uptime()))
     }
 
     fn wall(&self) -> Timestamp {

@@ -4,8 +4,11 @@ use std::{fmt, hash::Hasher as _};
 
 use siphasher::sip128::{Hasher128 as _, SipHasher13, SipHasher24};
 
+/// The bits of a digest that choose the part of a table, the same for all states of one key.
+pub(crate) const PART_MASK: u64 = (1 << 10) - 1;
+
 /// A secret that digests are made with; 128 random bits.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Seed([u8; 16]);
 
 impl Seed {
@@ -31,16 +34,23 @@ impl Seed {
         Self(hasher.finish128().as_u128().to_le_bytes())
     }
 
-    /// Returns the digest that finds a key in a table. Two keys in a table of n collide with odds of n²/2¹²⁹: for ten
-    /// million keys, one in 10²⁴.
-    pub(crate) fn locate(&self, parts: [&[u8]; 2]) -> u128 {
-        let mut hasher = SipHasher13::new_with_key(&self.0);
-        let [scope, key] = parts;
-        // Without its length, the end of one part could pass for the beginning of the next.
-        hasher.write(&(scope.len() as u64).to_le_bytes());
-        hasher.write(scope);
-        hasher.write(key);
-        hasher.finish128().as_u128()
+    /// Returns the digest of a key, whatever it is counted under. The place of its state is this, XORed with the
+    /// [mark](Self::mark) of what it is counted under: so a key that several limits count is digested once.
+    ///
+    /// Marks and digests come from functions that share no secret. Two states of n meet with odds of n²/2¹²⁹ where their keys
+    /// differ, for ten million keys one in 10²⁴; two limits have equal marks with odds of one in 2¹¹⁸.
+    #[inline]
+    pub(crate) fn digest(&self, key: &[u8]) -> u128 {
+        SipHasher13::new_with_key(&self.0).hash(key).as_u128()
+    }
+
+    /// Returns what tells the states of one scope from those of all others. Its lowest bits are 0, so that the states of one key
+    /// lie in one part of a table.
+    pub(crate) fn mark(&self, scope: &[u8]) -> u128 {
+        let mut own = SipHasher24::new_with_key(&self.0);
+        own.write(b"sekisho marks 1");
+        let key = own.finish128().as_u128().to_le_bytes();
+        SipHasher24::new_with_key(&key).hash(scope).as_u128() & !u128::from(PART_MASK)
     }
 
     /// Returns the digest that stands for a secret: a header's or cookie's value. Without the seed it says nothing about it.

@@ -1,18 +1,19 @@
 //! The direct use: a limit and a key, without a policy file.
 
 mod line;
+mod waiting;
 
-use std::{fmt, future::poll_fn, ops::Deref, sync::Arc, task::Poll, time::Duration};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
-use sekisho_core::{Limit, Mode, Span, Timestamp, Verdict};
+use sekisho_core::{Limit, Mode, Outcome, Timestamp, Verdict};
 
-use self::line::Lines;
+pub(crate) use self::{line::Lines, waiting::Waiting};
 use crate::{
-    clock::{Clock, Wait},
+    clock::Clock,
     policy::compile::limits::default_id,
     store::{
-        Ask, Now, Scope, StoreError,
-        memory::{Memory, MemoryOptions},
+        Now, Scope, StoreError,
+        memory::{Memory, MemoryOptions, One, PREFETCH_MAX, Reply},
     },
 };
 
@@ -35,6 +36,8 @@ use crate::{
 pub struct KeyedLimiter {
     limit: Limit,
     scope: Scope,
+    /// The scope's mark under the store's seed.
+    mark: u128,
     store: Memory,
     lines: Arc<Lines>,
 }
@@ -91,7 +94,8 @@ impl KeyedLimiter {
     /// Returns a limiter that counts in a store of its own, bounded as the caller likes.
     pub fn with_store(limit: Limit, store: Memory) -> Self {
         let scope = Scope::new("keyed", &default_id(&limit));
-        Self { limit, scope, store, lines: Arc::default() }
+        let mark = store.mark(&scope);
+        Self { limit, scope, mark, store, lines: Arc::default() }
     }
 
     /// Returns the limit.
@@ -127,6 +131,56 @@ impl KeyedLimiter {
     /// As [`check`](Self::check).
     pub fn check_n(&self, key: impl AsRef<[u8]>, units: u64) -> Result<Checked, StoreError> {
         self.call(key.as_ref(), units, Mode::Check)
+    }
+
+    /// Charges one unit if the limit admits it, and says no more than whether it did: the numbers of an answer cost as much as the
+    /// decision.
+    ///
+    /// ```
+    /// # use sekisho::{KeyedLimiter, Outcome};
+    /// let limiter = KeyedLimiter::new("1/min".parse()?);
+    /// assert_eq!(limiter.outcome("alice")?, Outcome::Allow);
+    /// assert_eq!(limiter.outcome("alice")?, Outcome::Deny);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    #[inline]
+    pub fn outcome(&self, key: impl AsRef<[u8]>) -> Result<Outcome, StoreError> {
+        let digest = self.locate(key.as_ref());
+        self.one(digest, 1, Mode::Check).map(|(_, outcome)| outcome)
+    }
+
+    /// Charges one unit to each of some keys if the limit admits it, each by itself and in order. `checked` is emptied first, and
+    /// then has one answer a key. Keys that are not in the processor's caches are loaded together, so of many keys one costs a
+    /// fraction of what it costs alone.
+    ///
+    /// ```
+    /// # use sekisho::KeyedLimiter;
+    /// let limiter = KeyedLimiter::new("1/min".parse()?);
+    /// let mut checked = Vec::new();
+    /// limiter.check_each(&["alice", "bob", "alice"], &mut checked);
+    /// let allowed: Vec<bool> = checked.iter().flatten().map(|one| one.is_allowed()).collect();
+    /// assert_eq!(allowed, [true, true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_each<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        checked: &mut Vec<Result<Checked, StoreError>>,
+    ) {
+        checked.clear();
+        for keys in keys.chunks(PREFETCH_MAX) {
+            let mut digests = [0; PREFETCH_MAX];
+            for (key, digest) in keys.iter().zip(&mut digests) {
+                *digest = self.locate(key.as_ref());
+                self.store.prefetch(*digest);
+            }
+            checked.extend(digests.iter().take(keys.len()).map(|digest| {
+                self.one(*digest, 1, Mode::Check).map(|(at, verdict)| Checked { at, verdict })
+            }));
+        }
     }
 
     /// Shows what a key has left, and charges nothing.
@@ -236,94 +290,30 @@ impl KeyedLimiter {
         units: u64,
         within: Duration,
     ) -> Result<Checked, WaitError> {
-        let (key, clock) = (key.as_ref(), self.store.clock());
-        let deadline = clock.now().plus(Span::from(within));
-        let mut ticket = Lines::join(&self.lines, key).ok_or(WaitError::LineFull)?;
-        let mut too_late = clock.wait_until(deadline.plus(Span::from_nanos(1)));
-        let checked = loop {
-            poll_fn(|context| {
-                if ticket.is_first(context.waker()) {
-                    return Poll::Ready(Ok(()));
-                }
-                too_late.as_mut().poll(context).map(|()| Err(WaitError::TooLate))
-            })
-            .await?;
-            let checked = self.call(key, units, Mode::Check)?;
-            match (checked.outcome, checked.retry_after) {
-                (sekisho_core::Outcome::Allow, _) => break checked,
-                (sekisho_core::Outcome::Never, _) | (_, None) => {
-                    return Err(WaitError::Never(checked.verdict));
-                }
-                (sekisho_core::Outcome::Deny, Some(wait)) => {
-                    let free = checked.at.plus(wait);
-                    if free > deadline {
-                        return Err(WaitError::TooLate);
-                    }
-                    clock.wait_until(free).await;
-                }
-            }
-        };
-        // The place is taken: whoever is next may look for theirs while this one waits for its slot.
-        drop(ticket);
-        self.wait_for_slot(key, units, checked, deadline).await
-    }
-
-    /// Waits for the slot of a queue, and gives it back when it comes too late or nobody waits for it any more.
-    async fn wait_for_slot(
-        &self,
-        key: &[u8],
-        units: u64,
-        checked: Checked,
-        deadline: Timestamp,
-    ) -> Result<Checked, WaitError> {
-        if checked.delay.is_zero() {
-            return Ok(checked);
-        }
-        let slot = checked.at.plus(checked.delay);
-        let mut taken = Some(TakenSlot { limiter: self, key, units, at: checked.at });
-        if slot > deadline {
-            drop(taken);
-            return Err(WaitError::TooLate);
-        }
-        let wait: Wait = self.store.clock().wait_until(slot);
-        wait.await;
-        if let Some(taken) = taken.take() {
-            taken.keep();
-        }
-        Ok(checked)
+        let key = key.as_ref();
+        let waiting = Waiting { lines: &self.lines, key, clock: self.store.clock() };
+        waiting.until_ready(units, within, |units, mode| self.call(key, units, mode)).await
     }
 
     fn call(&self, key: &[u8], units: u64, mode: Mode) -> Result<Checked, StoreError> {
-        let (at, verdict) = self.store.one(
-            &self.limit,
-            (&self.scope, key),
-            (units, &Ask::new(&[], mode)),
-            Now::StoreClock,
-        )?;
+        let (at, verdict) = self.one(self.locate(key), units, mode)?;
         Ok(Checked { at, verdict })
     }
-}
 
-/// A slot that is given back unless it is used.
-struct TakenSlot<'a> {
-    limiter: &'a KeyedLimiter,
-    key: &'a [u8],
-    units: u64,
-    at: Timestamp,
-}
-
-impl TakenSlot<'_> {
-    fn keep(mut self) {
-        self.units = 0;
+    #[inline]
+    fn locate(&self, key: &[u8]) -> u128 {
+        self.mark ^ self.store.digest(key)
     }
-}
 
-impl Drop for TakenSlot<'_> {
-    fn drop(&mut self) {
-        if self.units > 0 {
-            // Whatever the store says, there is nobody left to tell.
-            let _told_nobody = self.limiter.refund(self.key, self.units, self.at);
-        }
+    #[inline]
+    fn one<R: Reply>(
+        &self,
+        digest: u128,
+        cost: u64,
+        mode: Mode,
+    ) -> Result<(Timestamp, R), StoreError> {
+        let one = One { limit: &self.limit, scope: &self.scope, cost, mode, longest: None };
+        self.store.one(one, digest, Now::StoreClock)
     }
 }
 

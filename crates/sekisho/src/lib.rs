@@ -17,7 +17,6 @@
 //! ```
 //!
 //! Needs no async runtime. What every limit means, exactly, is in [`sekisho_core`], which this crate re-exports.
-#![forbid(unsafe_code)]
 
 mod calendar;
 mod clock;
@@ -26,10 +25,13 @@ mod digest;
 mod key;
 mod keyed;
 mod limiter;
+mod machine;
 mod policy;
 mod queue;
 mod request;
 mod store;
+mod sync;
+mod unkeyed;
 
 pub use sekisho_core::{
     self as core, Algorithm, Calendar, CalendarUnit, Joint, Limit, LimitError, Metered, Mode,
@@ -67,6 +69,7 @@ pub use crate::{
         Answer, Ask, Charge, Now, Scope, Store, StoreError,
         memory::{CHARGES_MAX, Memory, MemoryOptions, Occupancy, Overflow},
     },
+    unkeyed::UnkeyedLimiter,
 };
 
 #[cfg(feature = "schema")]

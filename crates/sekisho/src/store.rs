@@ -3,19 +3,29 @@
 pub(crate) mod memory;
 mod table;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::{Arc, OnceLock},
+};
 
 use sekisho_core::{Joint, Limit, Mode, Outcome, Span, Timestamp, Verdict};
 
-use crate::key::Key;
+use crate::{digest::Seed, key::Key};
 
 /// Names the state of one limit: the policy and the limit's id. The limit's number is not part of it.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub struct Scope {
-    policy: Arc<str>,
-    limit: Arc<str>,
+    inner: Arc<Named>,
+}
+
+struct Named {
+    policy: Box<str>,
+    limit: Box<str>,
     // Invariant: the policy's length, the policy and the limit's id.
-    encoded: Arc<[u8]>,
+    encoded: Box<[u8]>,
+    /// The mark under the seed that asked first. A scope is nearly always used with one store.
+    mark: OnceLock<(Seed, u128)>,
 }
 
 impl Scope {
@@ -25,28 +35,52 @@ impl Scope {
         encoded.extend_from_slice(&(policy.len() as u64).to_le_bytes());
         encoded.extend_from_slice(policy.as_bytes());
         encoded.extend_from_slice(limit.as_bytes());
-        Self { policy: policy.into(), limit: limit.into(), encoded: encoded.into() }
+        let (policy, limit) = (policy.into(), limit.into());
+        let named = Named { policy, limit, encoded: encoded.into(), mark: OnceLock::new() };
+        Self { inner: Arc::new(named) }
     }
 
     /// Returns the policy's name; empty for a limit that is used without a policy.
     pub fn policy(&self) -> &str {
-        &self.policy
+        &self.inner.policy
     }
 
     /// Returns the limit's id.
     pub fn limit(&self) -> &str {
-        &self.limit
+        &self.inner.limit
     }
 
     /// Returns bytes that no other scope has.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.encoded
+    fn as_bytes(&self) -> &[u8] {
+        &self.inner.encoded
+    }
+
+    /// Returns what tells this scope's digests from those of all others.
+    #[inline]
+    pub(crate) fn mark(&self, seed: &Seed) -> u128 {
+        let (made_with, mark) =
+            self.inner.mark.get_or_init(|| (seed.clone(), seed.mark(self.as_bytes())));
+        if made_with == seed { *mark } else { seed.mark(self.as_bytes()) }
+    }
+}
+
+impl PartialEq for Scope {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Scope {}
+
+impl Hash for Scope {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.as_bytes().hash(hasher);
     }
 }
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scope({}:{})", self.policy, self.limit)
+        write!(f, "Scope({}:{})", self.policy(), self.limit())
     }
 }
 

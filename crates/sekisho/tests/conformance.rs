@@ -31,7 +31,7 @@ functions! {
         a_clock_that_stood_still_is_honest
         a_sleeper_gets_the_capacity_and_no_more
         the_machines_clock_never_goes_back
-        the_time_is_taken_while_the_state_is_held;
+        nobody_is_judged_at_a_time_before_the_last_decisions;
     flood:
         a_full_store_does_as_it_is_told
         a_million_keys_stay_under_the_cap

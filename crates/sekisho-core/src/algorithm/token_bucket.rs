@@ -7,10 +7,12 @@
 //!
 //! Worst case: B + L − 1 in a half-open stretch of length P, B at once and the rest as they come back.
 
+use core::num::NonZero;
+
 use super::{Account, Context, Standing};
 use crate::{
     ExactTime, Metered, Span, Timestamp,
-    exact::{divide, times, wait},
+    exact::{ExactSpan, divide, times, wait},
     limits::WAIT_NS_MAX,
 };
 
@@ -25,6 +27,12 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
+    /// Returns the bucket of a key that has used nothing.
+    #[inline]
+    pub const fn full_of(limit: &Metered) -> Self {
+        Self { tat: ExactTime { ns: 0, rest: 0, amount: limit.amount() }, debt_at: None }
+    }
+
     /// Returns a full bucket's worth, in `1/amount` nanoseconds whatever the amount.
     fn full(limit: &Metered) -> u128 {
         times(limit.burst(), limit.period_ns().get())
@@ -37,6 +45,52 @@ impl TokenBucket {
         level.saturating_sub(Self::full(context.limit))
     }
 
+    /// Returns how far the instant is ahead of now, and would be after `cost` units more. Nothing when the state was written under
+    /// another number: then it takes levels to tell.
+    #[inline(always)]
+    fn ahead(&self, context: &Context<'_>, cost: u64) -> Option<(ExactSpan, ExactSpan)> {
+        let amount = context.limit.amount();
+        if self.tat.amount != amount {
+            return None;
+        }
+        let before = self.tat.ahead(context.now);
+        Some((before, before.plus(context.limit.span(cost), amount)))
+    }
+
+    /// Moves the instant to `ahead` of now, if that is not too far. Returns how much too far it is otherwise.
+    #[inline(always)]
+    fn move_to(&mut self, context: &Context<'_>, ahead: ExactSpan) -> Result<Span, Span> {
+        let full = context.limit.full();
+        if ahead > full {
+            return Err(ahead.excess(full));
+        }
+        self.tat.ns = context.now.as_nanos().saturating_add(ahead.ns);
+        self.tat.rest = ahead.rest;
+        self.debt_at = None;
+        Ok(Span::ZERO)
+    }
+
+    /// Returns the numbers of a state that was written under the limit's own.
+    #[inline(always)]
+    fn numbers(context: &Context<'_>, ahead: ExactSpan) -> Standing {
+        let (limit, step) = (context.limit, context.limit.step());
+        let remaining = match NonZero::new(step.ns).filter(|_| step.rest == 0) {
+            // A unit takes whole nanoseconds, as it does in most limits: whatever is begun is used.
+            Some(step) => {
+                limit.burst().saturating_sub(ahead.ceil().as_nanos().div_ceil(step.get()))
+            }
+            None => {
+                let level = times(ahead.ns, limit.amount().get()).saturating_add(ahead.rest.into());
+                divide(Self::full(limit).saturating_sub(level), limit.period_ns()).0
+            }
+        };
+        let next_after = match remaining {
+            0 => ahead.plus(step, limit.amount()).excess(limit.full()),
+            _ => Span::ZERO,
+        };
+        Standing { remaining, reset_after: ahead.ceil(), next_after, quota_after: next_after }
+    }
+
     fn set(&mut self, context: &Context<'_>, level: u128, debt_at: Option<Timestamp>) {
         self.tat = ExactTime::after(context.now, level, context.limit.amount());
         self.debt_at = debt_at.filter(|_| level > Self::full(context.limit));
@@ -45,7 +99,29 @@ impl TokenBucket {
 
 impl Account for TokenBucket {
     fn fresh(limit: &Metered) -> Self {
-        Self { tat: ExactTime { ns: 0, rest: 0, amount: limit.amount() }, debt_at: None }
+        Self::full_of(limit)
+    }
+
+    #[inline(always)]
+    fn take(&mut self, context: &Context<'_>, cost: u64) -> Result<Span, Span> {
+        match self.ahead(context, cost) {
+            Some((_, after)) => self.move_to(context, after),
+            None => {
+                self.admit(context, cost)?;
+                self.charge(context, cost);
+                Ok(Span::ZERO)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn check(&mut self, context: &Context<'_>, cost: u64) -> (Result<Span, Span>, Standing) {
+        let Some((before, after)) = self.ahead(context, cost) else {
+            let taken = self.take(context, cost);
+            return (taken, self.standing(context));
+        };
+        let moved = self.move_to(context, after);
+        (moved, Self::numbers(context, if moved.is_ok() { after } else { before }))
     }
 
     fn admit(&self, context: &Context<'_>, cost: u64) -> Result<Span, Span> {
@@ -81,7 +157,11 @@ impl Account for TokenBucket {
         }
     }
 
+    #[inline]
     fn standing(&self, context: &Context<'_>) -> Standing {
+        if let Some((ahead, _)) = self.ahead(context, 1) {
+            return Self::numbers(context, ahead);
+        }
         let level = self.tat.level(context.now);
         let left = Self::full(context.limit).saturating_sub(level);
         let remaining = divide(left, context.limit.period_ns()).0;

@@ -12,7 +12,7 @@ use super::WAITERS_MAX;
 
 /// The lines of all keys; a key has one while somebody waits.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     inner: Mutex<Inner>,
 }
 
@@ -31,7 +31,7 @@ struct Place {
 
 /// A place in a line, given up when dropped.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     lines: Arc<Lines>,
     key: Box<[u8]>,
     number: u64,
@@ -39,7 +39,7 @@ pub(super) struct Ticket {
 
 impl Lines {
     /// Takes the last place in a key's line, unless that is full.
-    pub(super) fn join(lines: &Arc<Self>, key: &[u8]) -> Option<Ticket> {
+    pub(crate) fn join(lines: &Arc<Self>, key: &[u8]) -> Option<Ticket> {
         let mut inner = lines.inner.lock();
         inner.tickets += 1;
         let ticket = inner.tickets;
@@ -54,7 +54,7 @@ impl Lines {
 
 impl Ticket {
     /// Returns whether this place is the first, and has `waker` woken when it becomes so.
-    pub(super) fn is_first(&mut self, waker: &Waker) -> bool {
+    pub(crate) fn is_first(&mut self, waker: &Waker) -> bool {
         let mut inner = self.lines.inner.lock();
         let Some(line) = inner.by_key.get_mut(&self.key) else { return true };
         let first = line.front().is_some_and(|place| place.ticket == self.number);

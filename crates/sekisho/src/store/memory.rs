@@ -1,21 +1,26 @@
 //! The memory store: this process's counts, bounded in entries and bytes, each decision under the locks of its keys.
 
+mod joint;
+mod single;
 mod size;
 
 use std::{
     future,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{
+            AtomicU64, AtomicUsize,
+            Ordering::{AcqRel, Acquire, Relaxed},
+        },
     },
 };
 
-use parking_lot::MutexGuard;
-use sekisho_core::{Call, Joint, Limit, Mode, Outcome, Span, State, Timestamp, Verdict};
+use sekisho_core::{Algorithm, Call, Limit, Mode, State, Timestamp, Verdict};
 
+pub(crate) use self::single::{One, Reply};
 use super::{
-    Answer, Ask, Charge, Now, Scope, Store, StoreError,
-    table::{Entry, NoRoom, Shard, Table, heap_bytes},
+    Answer, Ask, Now, Scope, Store, StoreError,
+    table::{NoRoom, Place, STATE_BYTES_MAX, Shard, Sweep, Table, Words, heap_bytes},
 };
 use crate::{
     calendar::Zones,
@@ -103,7 +108,10 @@ pub struct Memory {
     seed: Seed,
     overflow: Overflow,
     overflowed: AtomicU64,
-    keep_all: bool,
+    /// How many are looking at all entries: while anybody does, none moves to where they have looked already.
+    visitors: AtomicUsize,
+    /// Before this time, state may lie in the future: the clock was set back since it was written.
+    repair_before: Timestamp,
 }
 
 impl Default for Memory {
@@ -122,13 +130,19 @@ impl Memory {
     pub fn with_clock(options: MemoryOptions, clock: Arc<dyn Clock>) -> Self {
         let cores = std::thread::available_parallelism().map_or(4, usize::from);
         Self {
-            // More shards than threads, so that two of them seldom meet.
-            table: Table::new(8 * cores, options.max_entries.max(2), options.max_bytes),
+            // Many more shards than threads, so that two of them seldom meet.
+            table: Table::new(
+                (32 * cores).max(64),
+                options.max_entries.max(2),
+                options.max_bytes,
+                options.keep_all,
+            ),
             clock,
             seed: options.seed,
             overflow: options.overflow,
             overflowed: AtomicU64::new(0),
-            keep_all: options.keep_all,
+            visitors: AtomicUsize::new(0),
+            repair_before: Timestamp::EPOCH,
         }
     }
 
@@ -140,61 +154,98 @@ impl Memory {
     /// Returns what is held.
     pub fn occupancy(&self) -> Occupancy {
         Occupancy {
-            entries: self.table.entries.load(Relaxed),
-            bytes: self.table.bytes.load(Relaxed),
+            entries: self.table.entries(),
+            bytes: self.table.bytes(),
             max_entries: self.table.max_entries,
             max_bytes: self.table.max_bytes,
-            dropped: self.table.stale.load(Relaxed),
+            dropped: self.table.dropped(),
             overflowed: self.overflowed.load(Relaxed),
         }
     }
 
-    /// Decides some requests, each all or none, without waiting for anything but locks.
+    /// Decides some requests, each all or none, without waiting for anything but locks. The entries of several are asked for before
+    /// the first is decided, so that one is loaded while another is waited for.
     pub fn decide_now(&self, asks: &[Ask<'_>], now: Now) -> Vec<Result<Answer, StoreError>> {
+        for charge in asks.iter().flat_map(|ask| ask.charges).take(PREFETCH_MAX) {
+            if asks.len() == 1 {
+                break;
+            }
+            self.prefetch(self.locate(charge.scope, charge.key.as_bytes()));
+        }
         asks.iter().map(|ask| self.ask(ask, now)).collect()
+    }
+
+    /// Returns where the state of a key under a scope is: the scope's mark, XORed with the key's digest.
+    #[inline]
+    fn locate(&self, scope: &Scope, key: &[u8]) -> u128 {
+        self.mark(scope) ^ self.digest(key)
+    }
+
+    #[inline]
+    pub(crate) fn mark(&self, scope: &Scope) -> u128 {
+        scope.mark(&self.seed)
+    }
+
+    #[inline]
+    pub(crate) fn digest(&self, key: &[u8]) -> u128 {
+        self.seed.digest(key)
+    }
+
+    /// Asks for the cache line of a state ahead of time.
+    #[inline]
+    pub(crate) fn prefetch(&self, digest: u128) {
+        self.table.lock(self.table.shard_of(digest)).prefetch(digest);
+    }
+
+    /// Returns the place of the keys of a scope that found no room of their own.
+    fn shared(&self, scope: &Scope) -> u128 {
+        // A key meets it with the odds with which it meets any other.
+        !self.mark(scope)
     }
 
     /// Drops the entries that equal fresh ones, a few under each lock, and gives their memory back. Returns how many went.
     /// For a timer: a table that nobody adds to does not sweep itself.
     pub fn sweep(&self) -> usize {
-        if self.keep_all {
+        if self.table.keep_all {
             return 0;
         }
         let mut dropped = 0;
         for index in 0..self.table.shards() {
-            let buckets = self.table.lock(index).buckets();
-            for _ in 0..buckets.div_ceil(256) {
-                let now = self.clock.now();
-                dropped += self.table.lock(index).sweep(&self.table, now, 256);
+            let mut leaf = 0;
+            while let Some(gone) = self.table.lock(index).tend(&self.table, leaf, self.clock.now())
+            {
+                dropped += gone;
+                leaf += 1;
             }
-            self.table.lock(index).shrink(&self.table);
+            while self.visitors.load(Acquire) == 0 && self.table.lock(index).merge(&self.table) {}
         }
         dropped
     }
 
     /// Drops what is known of a key under a limit. Returns whether there was anything.
     pub fn forget_now(&self, scope: &Scope, key: &[u8]) -> bool {
-        let digest = self.seed.locate([scope.as_bytes(), key]);
-        let entry = self.table.lock(self.table.shard_of(digest)).remove(&self.table, digest);
-        entry.is_some()
+        let digest = self.locate(scope, key);
+        self.table.lock(self.table.shard_of(digest)).remove(&self.table, digest)
     }
 
-    /// Shows every entry: its digest, its state, and the instant from which the state equals a fresh one. A part of the table at
-    /// a time is held meanwhile, so what is shown are the entries of no single instant.
-    #[expect(dead_code, reason = "for the snapshot")]
+    /// Shows every entry: its digest, its state, and the instant from which the state equals a fresh one. A small part of the table
+    /// is held at a time, so what is shown are the entries of no single instant; one that moves meanwhile may be shown twice, the
+    /// later time as it is then.
     pub(crate) fn visit(&self, mut each: impl FnMut(u128, &State, Timestamp)) {
+        let _before = self.visitors.fetch_add(1, AcqRel);
         for index in 0..self.table.shards() {
-            for entry in self.table.lock(index).iter() {
-                each(entry.digest, &entry.state, entry.fresh_at);
+            let mut leaf = 0;
+            while self.table.lock(index).visit(leaf, &mut each) {
+                leaf += 1;
             }
         }
+        let _before = self.visitors.fetch_sub(1, AcqRel);
     }
 
-    /// Puts an entry back that [`visit`](Self::visit) of a store with the same seed has shown.
+    /// Puts an entry back that [`visit`](Self::visit) of a store with the same seed has shown. One that is there already is replaced.
     ///
     /// # Errors
     /// [`StoreError::Full`] when there is no room for it.
-    #[expect(dead_code, reason = "for the snapshot")]
     pub(crate) fn put(
         &self,
         digest: u128,
@@ -205,303 +256,103 @@ impl Memory {
         if fresh_at <= now {
             return Ok(());
         }
-        self.table.grow(heap_bytes(&state)).map_err(|_| StoreError::Full)?;
+        let words = Words::of(&state, fresh_at);
+        let bytes = heap_bytes(&state) + if words.is_none() { STATE_BYTES_MAX } else { 0 };
+        self.table.grow(bytes).map_err(|_| StoreError::Full)?;
         let mut shard = self.table.lock(self.table.shard_of(digest));
-        if shard.insert(&self.table, digest, now, true).is_err() {
-            self.table.shrink(heap_bytes(&state));
-            return Err(StoreError::Full);
-        }
-        if let Some(entry) = shard.get_mut(digest) {
-            (entry.state, entry.fresh_at) = (state, fresh_at);
-        }
+        let _replaced = shard.remove(&self.table, digest);
+        let sweep = Sweep { now, spare: &[] };
+        let place = shard.insert(&self.table, digest, sweep, true).map_err(|_| {
+            self.table.shrink(bytes);
+            StoreError::Full
+        })?;
+        self.table.shrink(bytes - heap_bytes(&state));
+        shard.set(&self.table, place, state, (words, fresh_at));
         Ok(())
     }
 
-    fn now(&self, now: Now) -> Timestamp {
+    /// Returns the time at which something is about to be decided.
+    #[inline]
+    fn told(&self, now: Now) -> Told {
         match now {
-            Now::At(at) => at,
-            Now::StoreClock => self.clock.now(),
+            Now::At(at) => Told::Caller(at),
+            Now::StoreClock => Told::Clock(self.clock.now()),
         }
     }
 
-    fn ask(&self, ask: &Ask<'_>, now: Now) -> Result<Answer, StoreError> {
-        if let [charge] = ask.charges {
-            let key = charge.key.as_bytes();
-            let (at, verdict) =
-                self.one(charge.limit, (charge.scope, key), (charge.cost, ask), now)?;
-            return Ok(Answer::new(at, vec![verdict]));
-        }
-        if ask.charges.len() > CHARGES_MAX {
-            return Err(StoreError::Unsupported("request of more than 1024 charges".into()));
-        }
-        let locate = |charge: &Charge<'_>| {
-            self.seed.locate([charge.scope.as_bytes(), charge.key.as_bytes()])
-        };
-        let mut digests: Vec<u128> = ask.charges.iter().map(locate).collect();
-        let mut unbounded = vec![false; digests.len()];
-        // Each turn but the last sends one more charge to its shared place.
-        loop {
-            match self.several(ask, &digests, &unbounded, now) {
-                Ok(answer) => return Ok(answer),
-                Err(Blocked::Twice) => return Err(StoreError::Twice),
-                Err(Blocked::Growth) if self.overflow != Overflow::Allow => {
-                    return Err(StoreError::Full);
-                }
-                Err(Blocked::Growth) => unbounded.fill(true),
-                Err(Blocked::Room(index)) => {
-                    let _before = self.overflowed.fetch_add(1, Relaxed);
-                    let shared = self.shared(ask.charges[index].scope);
-                    match self.overflow {
-                        Overflow::Shared
-                            if digests[index] != shared && shares(ask.charges[index].scope) =>
-                        {
-                            digests[index] = shared;
-                        }
-                        Overflow::Shared | Overflow::Deny => return Err(StoreError::Full),
-                        Overflow::Allow => unbounded[index] = true,
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns the place of the keys of a scope that found no room of their own.
-    fn shared(&self, scope: &Scope) -> u128 {
-        // No key is empty text, so no key is here.
-        self.seed.locate([scope.as_bytes(), b""])
-    }
-
-    /// Decides a single charge: the fast path of everything.
-    pub(crate) fn one(
-        &self,
-        limit: &Limit,
-        (scope, key): (&Scope, &[u8]),
-        (cost, ask): (u64, &Ask<'_>),
-        now: Now,
-    ) -> Result<(Timestamp, Verdict), StoreError> {
-        let mode = ask.mode;
-        let mut digest = self.seed.locate([scope.as_bytes(), key]);
-        loop {
-            let mut shard = self.table.lock(self.table.shard_of(digest));
-            // Taken while the state is held, so that time never goes back between two requests of one key.
-            let now = self.now(now);
-            let call = Call { now, cost, mode };
-            let Some(entry) = shard.get_mut(digest) else {
-                let verdict = ask.in_time(limit.judge(&State::Fresh, call, &Zones));
-                if !verdict.is_allowed() || !changes(limit, cost, mode) || gives_back(mode) {
-                    return Ok((now, verdict));
-                }
-                let is_shared = digest == self.shared(scope);
-                if shard.insert(&self.table, digest, now, is_shared).is_ok() {
-                    let entry = shard.get_mut(digest).ok_or(StoreError::Full)?;
-                    match self.settle(entry, limit, call, verdict) {
-                        Ok(verdict) => return Ok((now, verdict)),
-                        Err(NoRoom) => drop(shard.remove(&self.table, digest)),
-                    }
-                }
-                let _before = self.overflowed.fetch_add(1, Relaxed);
-                match self.overflow {
-                    Overflow::Shared if !is_shared && shares(scope) => digest = self.shared(scope),
-                    Overflow::Shared | Overflow::Deny => return Err(StoreError::Full),
-                    Overflow::Allow => return Ok((now, uncounted(limit, call, verdict))),
-                }
-                continue;
-            };
-            let verdict = ask.in_time(limit.judge(&entry.state, call, &Zones));
-            if !verdict.is_allowed() || !changes(limit, cost, mode) {
-                return Ok((now, verdict));
-            }
-            return match self.settle(entry, limit, call, verdict) {
-                Ok(verdict) => Ok((now, verdict)),
-                Err(NoRoom) if self.overflow == Overflow::Allow => Ok((now, verdict)),
-                Err(NoRoom) => Err(StoreError::Full),
-            };
-        }
-    }
-
-    /// Charges what was allowed, if a log that must grow may.
-    fn settle(
-        &self,
-        entry: &mut Entry,
-        limit: &Limit,
-        call: Call,
-        verdict: Verdict,
-    ) -> Result<Verdict, NoRoom> {
-        let growth = growth(&entry.state, limit);
-        self.table.grow(growth)?;
-        let (verdict, grown) = self.charge(entry, limit, call, verdict);
-        self.table.shrink(growth.saturating_sub(grown));
-        Ok(verdict)
-    }
-
-    /// Charges what was allowed, in bytes that have been taken already. Returns how many of them it used.
+    /// Charges the state at a place with what was allowed, if the bytes that it needs may be had: for a log, or for a state that
+    /// does not fit its entry. A caller that must not fail has `paid` for them before: what is too much of that is given back.
     fn charge(
         &self,
-        entry: &mut Entry,
-        limit: &Limit,
-        call: Call,
-        verdict: Verdict,
-    ) -> (Verdict, usize) {
-        let before = heap_bytes(&entry.state);
-        let verdict = limit.settle(&mut entry.state, call, verdict, &Zones);
-        if !self.keep_all {
-            entry.fresh_at = limit.fresh_at(&entry.state, &Zones);
+        shard: &mut Shard,
+        place: Place,
+        (limit, call, verdict): (&Limit, Call, Verdict),
+        paid: Option<usize>,
+    ) -> Result<Verdict, NoRoom> {
+        let was_large = shard.is_large(place);
+        let mut state = shard.take(place);
+        let (before, log) = (heap_bytes(&state), growth(&state, limit));
+        if paid.is_none() && self.table.grow(log).is_err() {
+            shard.put_back(place, state);
+            return Err(NoRoom);
         }
-        (verdict, heap_bytes(&entry.state).saturating_sub(before))
-    }
-
-    /// Decides some charges together. Nothing is changed unless all of it is.
-    fn several(
-        &self,
-        ask: &Ask<'_>,
-        digests: &[u128],
-        unbounded: &[bool],
-        now: Now,
-    ) -> Result<Answer, Blocked> {
-        let mut held = Held::lock(&self.table, digests)?;
-        let now = self.now(now);
-        let call = |charge: &Charge<'_>| Call { now, cost: charge.cost, mode: ask.mode };
-        let mut verdicts: Vec<_> = ask
-            .charges
-            .iter()
-            .zip(digests)
-            .map(|(charge, digest)| {
-                ask.in_time(charge.limit.judge(held.state(*digest), call(charge), &Zones))
-            })
-            .collect();
-        if Joint::of(&verdicts).outcome != Outcome::Allow {
-            for verdict in &mut verdicts {
-                verdict.delay = Span::ZERO;
+        let settled = limit.settle(&mut state, call, verdict, &Zones);
+        self.table.adjust(before + log, heap_bytes(&state));
+        let fresh_at = limit.fresh_at(&state, &Zones);
+        let words = Words::of(&state, fresh_at);
+        let mut beside = paid.map(|paid| paid - log);
+        if beside.is_none() && words.is_none() && !was_large {
+            if self.table.grow(STATE_BYTES_MAX).is_err() {
+                // What fitted the entry is still there as it was.
+                self.table.adjust(heap_bytes(&state), before);
+                return Err(NoRoom);
             }
-            return Ok(Answer::new(now, verdicts));
+            beside = Some(STATE_BYTES_MAX);
         }
-        // Taken until all is charged: another request's log cannot have them in between.
-        let mut taken = self.make_places(&mut held, ask, (digests, unbounded), now)?;
-        for (index, charge) in ask.charges.iter().enumerate() {
-            let verdict = &mut verdicts[index];
-            if !changes(charge.limit, charge.cost, ask.mode) {
-                continue;
-            }
-            match held.entry(digests[index]) {
-                Some(entry) if !unbounded[index] => {
-                    let (settled, used) = self.charge(entry, charge.limit, call(charge), *verdict);
-                    *verdict = settled;
-                    taken = taken.saturating_sub(used);
-                }
-                _ if gives_back(ask.mode) => {}
-                _ => *verdict = uncounted(charge.limit, call(charge), *verdict),
-            }
-        }
-        self.table.shrink(taken);
-        Ok(Answer::new(now, verdicts))
-    }
-
-    /// Makes a place for every charge that has none, and takes the bytes that logs may need: returns how many. Or takes all of it
-    /// back and names the first that found no room.
-    fn make_places(
-        &self,
-        held: &mut Held<'_>,
-        ask: &Ask<'_>,
-        (digests, unbounded): (&[u128], &[bool]),
-        now: Timestamp,
-    ) -> Result<usize, Blocked> {
-        let (mut made, mut kept, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let mut blocked = None;
-        for (index, charge) in ask.charges.iter().enumerate() {
-            if unbounded[index] || !changes(charge.limit, charge.cost, ask.mode) {
-                continue;
-            }
-            let digest = digests[index];
-            bytes += growth(held.state(digest), charge.limit);
-            if let Some(entry) = held.entry(digest) {
-                // The places that are made after this one push out what is stale, and this one is about to be charged.
-                kept.push((digest, std::mem::replace(&mut entry.fresh_at, Timestamp::NEVER)));
-                continue;
-            }
-            if gives_back(ask.mode) {
-                continue;
-            }
-            let shared = digest == self.shared(charge.scope);
-            if held.shard(digest).insert(&self.table, digest, now, shared).is_err() {
-                blocked = Some(Blocked::Room(index));
-                break;
-            }
-            made.push(digest);
-        }
-        if blocked.is_none() && self.table.grow(bytes).is_err() {
-            blocked = Some(Blocked::Growth);
-        }
-        let Some(blocked) = blocked else { return Ok(bytes) };
-        for digest in made {
-            drop(held.shard(digest).remove(&self.table, digest));
-        }
-        for (digest, fresh_at) in kept.into_iter().rev() {
-            if let Some(entry) = held.entry(digest) {
-                entry.fresh_at = fresh_at;
-            }
-        }
-        Err(blocked)
+        self.table.shrink(beside.unwrap_or_default());
+        shard.set(&self.table, place, state, (words, fresh_at));
+        Ok(settled)
     }
 }
 
-/// Returns how many bytes the next charge may take beside the entry.
+/// A time, before the state is held that it is for.
+#[derive(Clone, Copy)]
+enum Told {
+    /// The caller's own.
+    Caller(Timestamp),
+    /// The clock's. It was read while the key was digested, which costs nothing then; whoever was faster may have been told a later
+    /// time since, so it is settled once the state is held.
+    Clock(Timestamp),
+}
+
+impl Told {
+    /// Returns the time of a decision in a shard. By the clock, it is never before that of the decision before it.
+    #[inline]
+    fn settle(self, shard: &mut Shard) -> Timestamp {
+        match self {
+            Self::Caller(at) => at,
+            Self::Clock(read) => {
+                shard.latest = shard.latest.max(read);
+                shard.latest
+            }
+        }
+    }
+}
+
+/// How many entries are asked for ahead of time: about as many as a processor's first cache holds.
+pub(crate) const PREFETCH_MAX: usize = 256;
+
+/// Returns how many bytes the next charge may take for a log.
 fn growth(state: &State, limit: &Limit) -> usize {
     match state {
-        State::SlidingLog(log) => log.next_growth(),
-        State::Fresh if is_log(limit) => FIRST_LOG_BYTES,
+        State::SlidingLog(log) if is_log(limit) => log.next_growth(),
+        _ if is_log(limit) => FIRST_LOG_BYTES,
         _ => 0,
     }
 }
 
 /// What a log takes at its first charge.
 const FIRST_LOG_BYTES: usize = 4 * size_of::<sekisho_core::Entry>();
-
-/// Why a joint decision could not be carried out as it stands.
-enum Blocked {
-    /// The charge of that index found no room.
-    Room(usize),
-    /// A log may not grow.
-    Growth,
-    /// Two charges name one state.
-    Twice,
-}
-
-/// The shards of a request, locked in ascending order so that no two requests wait for each other.
-struct Held<'a> {
-    table: &'a Table,
-    guards: Vec<(usize, MutexGuard<'a, Shard>)>,
-}
-
-impl<'a> Held<'a> {
-    fn lock(table: &'a Table, digests: &[u128]) -> Result<Self, Blocked> {
-        let mut sorted = digests.to_vec();
-        sorted.sort_unstable();
-        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(Blocked::Twice);
-        }
-        let mut shards: Vec<usize> = digests.iter().map(|digest| table.shard_of(*digest)).collect();
-        shards.sort_unstable();
-        shards.dedup();
-        let guards = shards.into_iter().map(|shard| (shard, table.lock(shard))).collect();
-        Ok(Self { table, guards })
-    }
-
-    fn shard(&mut self, digest: u128) -> &mut Shard {
-        let shard = self.table.shard_of(digest);
-        let place = self.guards.binary_search_by_key(&shard, |(index, _)| *index);
-        let (_, guard) = &mut self.guards[place.expect("the shard of every digest is locked")];
-        guard
-    }
-
-    fn entry(&mut self, digest: u128) -> Option<&mut Entry> {
-        self.shard(digest).get_mut(digest)
-    }
-
-    fn state(&mut self, digest: u128) -> &State {
-        const FRESH: &State = &State::Fresh;
-        self.shard(digest).get(digest).map_or(FRESH, |entry| &entry.state)
-    }
-}
 
 /// Returns whether keys of a scope that find no room may share a place. Limits that a caller names itself have as many ids as
 /// it likes, and would take the places that are kept for policies.
@@ -510,8 +361,8 @@ fn shares(scope: &Scope) -> bool {
 }
 
 /// Returns whether an allowed call of this kind changes state.
-fn changes(limit: &Limit, cost: u64, mode: Mode) -> bool {
-    cost > 0 && mode != Mode::Look && limit.as_metered().is_some()
+const fn changes(limit: &Limit, cost: u64, mode: Mode) -> bool {
+    cost > 0 && !matches!(mode, Mode::Look) && limit.as_metered().is_some()
 }
 
 const fn gives_back(mode: Mode) -> bool {
@@ -519,7 +370,7 @@ const fn gives_back(mode: Mode) -> bool {
 }
 
 fn is_log(limit: &Limit) -> bool {
-    limit.as_metered().is_some_and(|of| of.algorithm() == sekisho_core::Algorithm::SlidingLog)
+    limit.as_metered().is_some_and(|of| of.algorithm() == Algorithm::SlidingLog)
 }
 
 /// Returns the verdict of a request that passes and is not counted.

@@ -1,84 +1,99 @@
-//! The memory store's table: power-of-two shards, each a hash table under a lock of its own.
+//! The memory store's table: power-of-two shards, each under a lock of its own.
 //!
 //! An entry is found by the digest of its scope and key; the key itself is not kept. A state that equals a fresh one is
-//! dropped for free: whoever adds an entry looks at a few others on the way, so no pass over the whole table is ever made.
+//! dropped for free: by the insertion that comes by its slot, before a leaf grows, and by a timer. Nothing ever passes over the
+//! whole table.
+
+mod large;
+mod leaf;
+mod shard;
+mod slot;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use hashbrown::{HashTable, hash_table::Entry as Place};
-use parking_lot::{Mutex, MutexGuard};
-use sekisho_core::{State, Timestamp};
+use sekisho_core::State;
 
-/// How many entries an insertion looks at for one to drop; more than one, so that the dropping outruns the adding.
-const SWEEP_STEPS: usize = 4;
-/// How many it looks at when there is no room. Bounded, so that no decision pays for the whole table.
-const SWEEP_STEPS_FULL: usize = 64;
+pub(super) use self::{
+    large::STATE_BYTES_MAX,
+    shard::{Place, Shard, Sweep},
+    slot::Words,
+};
+use crate::{
+    digest::PART_MASK,
+    sync::{Guard, Lock},
+};
 
-/// What is kept of one key under one limit.
+/// The most shards.
+const SHARDS_MAX: usize = PART_MASK as usize + 1;
+/// How many entries there are at least to a shard, when the table is full: a stale entry is only found in its own.
+const PER_SHARD: usize = 1_024;
+
+/// A lock that shares its cache lines with no other.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) digest: u128,
-    /// From this instant on the state equals a fresh one.
-    pub(super) fresh_at: Timestamp,
-    pub(super) state: State,
-}
-
-/// One lock's share of the table.
-#[derive(Debug, Default)]
-pub(super) struct Shard {
-    table: HashTable<Entry>,
-    /// Where the sweep goes on.
-    cursor: usize,
-}
+#[repr(align(128))]
+struct Padded(Lock<Shard>);
 
 /// What the table may hold, and what it holds.
 #[derive(Debug)]
 pub(super) struct Table {
-    shards: Box<[Mutex<Shard>]>,
-    pub(super) entries: AtomicUsize,
-    pub(super) bytes: AtomicUsize,
-    pub(super) stale: AtomicU64,
+    shards: Box<[Padded]>,
+    entries: AtomicUsize,
+    bytes: AtomicUsize,
+    stale: AtomicU64,
     pub(super) max_entries: usize,
     /// Entries that only shared ones may take.
     reserved: usize,
     pub(super) max_bytes: usize,
+    /// Whether nothing is dropped for being stale.
+    pub(super) keep_all: bool,
 }
 
 /// Why there is no room.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoRoom;
 
-/// Returns the half of the digest that finds the place in a shard; the other finds the shard.
-#[expect(clippy::cast_possible_truncation, reason = "half of it is wanted")]
-const fn hash(digest: u128) -> u64 {
-    digest as u64
-}
-
 impl Table {
-    pub(super) fn new(shards: usize, max_entries: usize, max_bytes: usize) -> Self {
-        let shards = (0..shards.next_power_of_two()).map(|_| Mutex::default()).collect();
+    pub(super) fn new(shards: usize, max_entries: usize, max_bytes: usize, keep_all: bool) -> Self {
+        let wanted = shards.min(max_entries / PER_SHARD).clamp(1, SHARDS_MAX);
+        let shards = (0..wanted.next_power_of_two()).map(|_| Padded(Lock::new(Shard::default())));
         Self {
-            shards,
+            shards: shards.collect(),
             entries: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             stale: AtomicU64::new(0),
             max_entries,
             reserved: (max_entries / 16).clamp(1, 256).min(max_entries),
             max_bytes,
+            keep_all,
         }
     }
 
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the bits above the mask are not wanted")]
-    pub(super) fn shard_of(&self, digest: u128) -> usize {
-        (digest >> 64) as usize & (self.shards.len() - 1)
+    pub(super) const fn shard_of(&self, digest: u128) -> usize {
+        digest as usize & (self.shards.len() - 1)
     }
 
-    pub(super) fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
-        self.shards[shard].lock()
+    #[inline]
+    pub(super) fn lock(&self, shard: usize) -> Guard<'_, Shard> {
+        self.shards[shard].0.lock()
     }
 
-    pub(super) fn shards(&self) -> usize {
+    pub(super) const fn shards(&self) -> usize {
         self.shards.len()
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.entries.load(Relaxed)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Returns how many entries have been dropped for being stale.
+    pub(super) fn dropped(&self) -> u64 {
+        self.stale.load(Relaxed)
     }
 
     /// Takes a place for one more entry, or says that there is none.
@@ -89,8 +104,23 @@ impl Table {
         taken.map(drop).map_err(|_| NoRoom)
     }
 
+    fn give_back(&self, entries: usize) {
+        if entries > 0 {
+            let _before = self.entries.fetch_sub(entries, Relaxed);
+        }
+    }
+
+    fn stale(&self, entries: usize) {
+        if entries > 0 {
+            let _before = self.stale.fetch_add(entries as u64, Relaxed);
+        }
+    }
+
     /// Counts bytes that are about to be used, or says that there is no room for them.
     pub(super) fn grow(&self, by: usize) -> Result<(), NoRoom> {
+        if by == 0 {
+            return Ok(());
+        }
         let most = self.max_bytes;
         let used = self
             .bytes
@@ -99,122 +129,17 @@ impl Table {
     }
 
     pub(super) fn shrink(&self, by: usize) {
-        let _before = self.bytes.fetch_sub(by, Relaxed);
-    }
-}
-
-impl Shard {
-    pub(super) fn get(&self, digest: u128) -> Option<&Entry> {
-        self.table.find(hash(digest), |entry| entry.digest == digest)
-    }
-
-    pub(super) fn get_mut(&mut self, digest: u128) -> Option<&mut Entry> {
-        self.table.find_mut(hash(digest), |entry| entry.digest == digest)
-    }
-
-    /// Makes a place for a new entry with a fresh state, dropping stale ones on the way. It stays until it is told when
-    /// it equals a fresh one. A `shared` one, for keys that found no room, may take a reserved place.
-    pub(super) fn insert(
-        &mut self,
-        of: &Table,
-        digest: u128,
-        now: Timestamp,
-        shared: bool,
-    ) -> Result<(), NoRoom> {
-        self.sweep(of, now, SWEEP_STEPS);
-        if of.reserve(shared).is_err() {
-            self.sweep(of, now, SWEEP_STEPS_FULL);
-            of.reserve(shared)?;
-        }
-        if self.make_room(of, now).is_err() {
-            let _before = of.entries.fetch_sub(1, Relaxed);
-            return Err(NoRoom);
-        }
-        let entry = Entry { digest, fresh_at: Timestamp::NEVER, state: State::Fresh };
-        self.table.insert_unique(hash(digest), entry, |entry| hash(entry.digest));
-        Ok(())
-    }
-
-    /// Lets the table grow if it must and may.
-    fn make_room(&mut self, of: &Table, now: Timestamp) -> Result<(), NoRoom> {
-        if self.table.len() < self.table.capacity() {
-            return Ok(());
-        }
-        // While it moves, the old table and the new one are both there; the new one is about twice as large.
-        let before = self.table.allocation_size();
-        let after = (2 * before).max(1_024);
-        if of.grow(after).is_err() {
-            self.sweep(of, now, SWEEP_STEPS_FULL);
-            return if self.table.len() < self.table.capacity() { Ok(()) } else { Err(NoRoom) };
-        }
-        self.table.reserve(1, |entry| hash(entry.digest));
-        let grown = self.table.allocation_size();
-        of.shrink(before + after);
-        // At most what was asked for a moment ago, so the cap holds.
-        let _before = of.bytes.fetch_add(grown, Relaxed);
-        Ok(())
-    }
-
-    /// Drops the stale ones among the next few entries. Returns how many.
-    pub(super) fn sweep(&mut self, of: &Table, now: Timestamp, steps: usize) -> usize {
-        let buckets = self.table.num_buckets();
-        let mut dropped = 0;
-        for _ in 0..steps.min(buckets) {
-            self.cursor = (self.cursor + 1) % buckets;
-            let Ok(place) = self.table.get_bucket_entry(self.cursor) else { continue };
-            if place.get().fresh_at <= now {
-                let (entry, _) = place.remove();
-                of.dropped(&entry);
-                dropped += 1;
-            }
-        }
-        let _before = of.stale.fetch_add(dropped as u64, Relaxed);
-        dropped
-    }
-
-    /// Gives memory back when most of the table is empty. Moves what is left, so it belongs to a timer, not to a decision.
-    pub(super) fn shrink(&mut self, of: &Table) {
-        let (held, before) = (self.table.len(), self.table.allocation_size());
-        if 4 * held >= self.table.capacity() {
-            return;
-        }
-        // The old table and the new one, at most half as large, are both there for a moment.
-        if of.grow(before / 2).is_err() {
-            return;
-        }
-        self.table.shrink_to(2 * held, |entry| hash(entry.digest));
-        self.cursor = 0;
-        of.shrink(before / 2 + before - self.table.allocation_size());
-    }
-
-    pub(super) fn remove(&mut self, of: &Table, digest: u128) -> Option<Entry> {
-        match self.table.entry(
-            hash(digest),
-            |entry| entry.digest == digest,
-            |entry| hash(entry.digest),
-        ) {
-            Place::Occupied(place) => {
-                let (entry, _) = place.remove();
-                of.dropped(&entry);
-                Some(entry)
-            }
-            Place::Vacant(_) => None,
+        if by > 0 {
+            let _before = self.bytes.fetch_sub(by, Relaxed);
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.table.iter()
-    }
-
-    pub(super) fn buckets(&self) -> usize {
-        self.table.num_buckets()
-    }
-}
-
-impl Table {
-    fn dropped(&self, entry: &Entry) {
-        let _before = self.entries.fetch_sub(1, Relaxed);
-        self.shrink(heap_bytes(&entry.state));
+    /// Counts what something took before and takes now.
+    pub(super) fn adjust(&self, before: usize, after: usize) {
+        if after > before {
+            let _before = self.bytes.fetch_add(after - before, Relaxed);
+        }
+        self.shrink(before.saturating_sub(after));
     }
 }
 

@@ -115,20 +115,24 @@ pub(crate) fn a_sleeper_gets_the_capacity_and_no_more() {
     }
 }
 
-/// A clock that counts who is reading it, and lets others run meanwhile.
-#[derive(Debug, Default)]
-struct Watched {
-    reading: AtomicUsize,
-    most: AtomicUsize,
+/// A clock that tells the first who asks an early time, and that late: after the second has been told a later one and has used it.
+#[derive(Debug)]
+struct Slow {
+    asked: AtomicUsize,
+    second_is_done: Barrier,
 }
 
-impl Clock for Watched {
+impl Clock for Slow {
     fn now(&self) -> Timestamp {
-        let reading = self.reading.fetch_add(1, SeqCst) + 1;
-        let _before = self.most.fetch_max(reading, SeqCst);
-        (0..20).for_each(|_| thread::yield_now());
-        let _before = self.reading.fetch_sub(1, SeqCst);
-        Timestamp::from_secs(THEN)
+        match self.asked.fetch_add(1, SeqCst) {
+            0 => Timestamp::from_secs(THEN),
+            1 => {
+                let _both = self.second_is_done.wait();
+                Timestamp::from_secs(THEN + 1)
+            }
+            2 => Timestamp::from_secs(THEN + 60),
+            _ => Timestamp::from_secs(THEN + 61),
+        }
     }
 
     fn wait_until(&self, _: Timestamp) -> Wait {
@@ -137,19 +141,24 @@ impl Clock for Watched {
 }
 
 #[test]
-pub(crate) fn the_time_is_taken_while_the_state_is_held() {
-    // Were it taken before, two threads could take it at once, and the later one decide first.
-    let watched = Arc::new(Watched::default());
-    let store = Memory::with_clock(MemoryOptions::default(), Arc::clone(&watched) as _);
-    let limiter = KeyedLimiter::with_store("1000000/min".parse().unwrap(), store);
-    let barrier = Barrier::new(4);
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let _all_are_here = barrier.wait();
-                assert!((0..500).all(|_| limiter.check("a").unwrap().is_allowed()));
-            });
-        }
-    });
-    assert_eq!(watched.most.load(SeqCst), 1);
+pub(crate) fn nobody_is_judged_at_a_time_before_the_last_decisions() {
+    // Threads that read the clock may overtake each other on their way to the state. The one that comes second is not late.
+    for (text, _) in LIMITS {
+        let clock = Slow { asked: AtomicUsize::new(0), second_is_done: Barrier::new(2) };
+        let clock = Arc::new(clock);
+        let store = Memory::with_clock(MemoryOptions::default(), Arc::clone(&clock) as _);
+        let limiter = KeyedLimiter::with_store(text.parse().unwrap(), store);
+        let first = limiter.check("a").unwrap();
+        thread::scope(|scope| {
+            let slow = scope.spawn(|| limiter.check("a").unwrap());
+            while clock.asked.load(SeqCst) < 2 {
+                thread::yield_now();
+            }
+            let quick = limiter.check("a").unwrap();
+            assert_eq!(quick.at, first.at.plus(Span::from_secs(60)), "{text}");
+            let _both = clock.second_is_done.wait();
+            assert_eq!(slow.join().unwrap().at, quick.at, "{text}");
+        });
+        assert!(limiter.check("a").unwrap().at > first.at.plus(Span::from_secs(60)), "{text}");
+    }
 }
