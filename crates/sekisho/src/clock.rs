@@ -1,5 +1,7 @@
 //! Where now comes from. The arithmetic never asks: it is told.
 
+mod anchor;
+#[cfg(not(sekisho_loom))]
 mod ticking;
 
 use std::{
@@ -58,7 +60,7 @@ pub struct SystemClock {
 impl SystemClock {
     /// Returns a clock that starts at the wall clock's time.
     pub fn new() -> Self {
-        Self { offset: wall().saturating_sub(ticking::uptime()) }
+        Self { offset: wall().saturating_sub(uptime()) }
     }
 }
 
@@ -75,6 +77,11 @@ impl Default for SystemClock {
     }
 }
 
+#[cfg(sekisho_loom)]
+use kernel_uptime as uptime;
+#[cfg(not(sekisho_loom))]
+use ticking::uptime;
+
 /// Returns the nanoseconds of the kernel's clock that never goes back.
 fn kernel_uptime() -> u64 {
     // Linux's monotonic clock stops in suspend, and so would every window.
@@ -90,7 +97,7 @@ fn kernel_uptime() -> u64 {
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_nanos(self.offset.saturating_add(ticking::uptime()))
+        Timestamp::from_nanos(self.offset.saturating_add(uptime()))
     }
 
     fn wall(&self) -> Timestamp {

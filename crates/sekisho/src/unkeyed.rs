@@ -1,12 +1,6 @@
 //! One limit for everybody: no key, no table.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use sekisho_core::{
     Algorithm, Call, Limit, Metered, Mode, Outcome, State, Timestamp, TokenBucket, Verdict,
@@ -17,7 +11,10 @@ use crate::{
     clock::{Clock, SystemClock},
     keyed::{Checked, Lines, WaitError, Waiting},
     store::memory::Reply,
-    sync::Lock,
+    sync::{
+        Lock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 /// One limit that all calls share: of a resource, not of a caller.

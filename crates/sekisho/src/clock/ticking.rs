@@ -6,22 +6,20 @@
 //! and an error of the rate ends after a millisecond. It never goes back: where ticks ran ahead of the kernel, the next
 //! millisecond is counted more slowly.
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicU64, Ordering, fence},
-};
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-use super::kernel_uptime;
+use super::{
+    anchor::{Anchor, From, RATE_SHIFT},
+    kernel_uptime,
+};
 use crate::machine;
 
 /// How long ticks are added before the kernel is asked again.
 const SLICE_NS: u64 = 1_000_000;
 /// How long a stretch must be to take a rate from it: long enough that the time of one reading is a small part.
 const STRETCH_NS: u64 = 100_000_000;
-/// Rates are nanoseconds a tick, times 2³².
-const RATE_SHIFT: u32 = 32;
 /// Two rates agree when they differ by less than this part.
 const AGREES: u64 = 512;
 
@@ -43,17 +41,10 @@ fn kernel_counts_ticks() -> bool {
     })
 }
 
-/// Where the next ticks are counted from.
+/// The anchor, and what it is made from.
 #[derive(Debug)]
-#[repr(align(64))]
 struct Ticking {
-    /// Odd while the four below are written.
-    version: AtomicU64,
-    tick: AtomicU64,
-    ns: AtomicU64,
-    rate: AtomicU64,
-    /// For how many ticks this holds: 0 until the rate is known.
-    ticks: AtomicU64,
+    anchor: Anchor,
     measured: Mutex<Measured>,
 }
 
@@ -81,36 +72,18 @@ struct Reading {
 impl Ticking {
     const fn new() -> Self {
         let nothing = Reading { tick: 0, ns: 0 };
-        Self {
-            version: AtomicU64::new(0),
-            tick: AtomicU64::new(0),
-            ns: AtomicU64::new(0),
-            rate: AtomicU64::new(0),
-            ticks: AtomicU64::new(0),
-            measured: Mutex::new(Measured {
-                last: nothing,
-                began: nothing,
-                rate: None,
-                agreed: false,
-                told: 0,
-            }),
-        }
+        let measured =
+            Measured { last: nothing, began: nothing, rate: None, agreed: false, told: 0 };
+        Self { anchor: Anchor::new(), measured: Mutex::new(measured) }
     }
 
     #[inline]
     fn now(&self) -> u64 {
         let tick = machine::ticks().unwrap_or_default();
-        let version = self.version.load(Ordering::Acquire);
-        let since = tick.wrapping_sub(self.tick.load(Ordering::Relaxed));
-        let ns = self.ns.load(Ordering::Relaxed);
-        let rate = self.rate.load(Ordering::Relaxed);
-        let ticks = self.ticks.load(Ordering::Relaxed);
-        fence(Ordering::Acquire);
-        let whole = version % 2 == 0 && self.version.load(Ordering::Relaxed) == version;
-        if whole && since < ticks {
-            return ns.saturating_add(scaled(since, rate));
+        match self.anchor.get().and_then(|from| from.at(tick)) {
+            Some(ns) => ns,
+            None => self.asked(),
         }
-        self.asked()
     }
 
     /// Asks the kernel, and says where ticks are counted from now.
@@ -121,42 +94,26 @@ impl Ticking {
         }
         let mut measured = self.measured.lock();
         let reading = read();
-        let from = Reading {
-            tick: self.tick.load(Ordering::Relaxed),
-            ns: self.ns.load(Ordering::Relaxed),
-        };
-        let (rate, ticks) = (self.rate.load(Ordering::Relaxed), self.ticks.load(Ordering::Relaxed));
-        let since = reading.tick.wrapping_sub(from.tick);
-        if since < ticks {
+        let from = self.anchor.get().unwrap_or_default();
+        if let Some(ns) = from.at(reading.tick) {
             // Another thread has asked meanwhile.
-            return from.ns.saturating_add(scaled(since, rate));
+            return ns;
         }
-        if ticks > 0 && from.tick.wrapping_sub(reading.tick) < ticks {
+        if from.ticks > 0 && from.tick.wrapping_sub(reading.tick) < from.ticks {
             // So have cores whose counters are a hair apart.
             return from.ns;
         }
         // What may have been told: as far as ticks were to be counted.
-        measured.told = measured.told.max(from.ns.saturating_add(scaled(ticks, rate)));
+        measured.told = measured.told.max(from.end());
         let now = reading.ns.max(measured.told);
-        let next = measured.learn(reading);
         measured.told = now;
-        self.publish(Reading { tick: reading.tick, ns: now }, next, now - reading.ns);
-        now
-    }
-
-    fn publish(&self, from: Reading, rate: Option<u64>, ahead: u64) {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
-        fence(Ordering::Release);
-        let rate = rate.unwrap_or_default();
+        let rate = measured.learn(reading).unwrap_or_default();
         let ticks = (SLICE_NS << RATE_SHIFT).checked_div(rate).unwrap_or_default();
         // What is ahead of the kernel is made good in the next slice, at most half of it.
-        let slower = rate.saturating_sub((ahead.min(SLICE_NS / 2) << RATE_SHIFT) / ticks.max(1));
-        self.tick.store(from.tick, Ordering::Relaxed);
-        self.ns.store(from.ns, Ordering::Relaxed);
-        self.rate.store(slower, Ordering::Relaxed);
-        self.ticks.store(ticks, Ordering::Relaxed);
-        self.version.store(version.wrapping_add(2), Ordering::Release);
+        let ahead = (now - reading.ns).min(SLICE_NS / 2);
+        let slower = rate.saturating_sub((ahead << RATE_SHIFT) / ticks.max(1));
+        self.anchor.set(From { tick: reading.tick, ns: now, rate: slower, ticks });
+        now
     }
 }
 
@@ -218,11 +175,4 @@ fn read() -> Reading {
     // The quickest of three was not interrupted. The tick is the one before: so time is rather told late than early.
     let (_, reading) = (0..3).map(|_| once()).min_by_key(|(took, _)| *took).unwrap_or_default();
     reading
-}
-
-/// Returns what some ticks take, in nanoseconds.
-#[inline]
-const fn scaled(ticks: u64, rate: u64) -> u64 {
-    // A slice is a million nanoseconds, 2⁵² when shifted.
-    ticks.saturating_mul(rate) >> RATE_SHIFT
 }

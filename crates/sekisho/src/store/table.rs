@@ -150,3 +150,6 @@ pub(super) fn heap_bytes(state: &State) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;
