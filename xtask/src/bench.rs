@@ -12,7 +12,7 @@ enum Bench {
 }
 
 const BENCHES: &[(&str, Bench)] = &[
-    ("keyed", Bench::Cargo { package: "sekisho", target: "keyed" }),
+    ("memory", Bench::Cargo { package: "sekisho", target: "memory" }),
     ("redis", Bench::Cargo { package: "sekisho-redis", target: "shared" }),
     ("server", Bench::Script { path: "bench/server.sh" }),
     ("gateway", Bench::Script { path: "bench/gateway.sh" }),
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = find("typo").err().unwrap().to_string();
-        assert!(error.contains("keyed, redis, server, gateway"), "{error}");
-        assert!(matches!(find("keyed"), Ok(Bench::Cargo { package: "sekisho", .. })));
+        assert!(error.contains("memory, redis, server, gateway"), "{error}");
+        assert!(matches!(find("memory"), Ok(Bench::Cargo { package: "sekisho", .. })));
     }
 }

@@ -4,7 +4,7 @@
 //! could be mistaken for the encoding (`,`, `=`, `#`, `:`, `%`, braces, control and non-ASCII bytes) is written as `%XX`, so the
 //! keys of ("a:b", "c"), ("a", "b:c"), ("a", ""), ("", "a") all differ, and no client's text can choose a Redis slot.
 
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, sync::Arc};
 
 use crate::digest::Seed;
 
@@ -15,7 +15,8 @@ pub const KEY_BYTES_MAX: usize = 256;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     // Invariant: printable ASCII, at most KEY_BYTES_MAX bytes.
-    text: Box<str>,
+    // Shared, since each limit of a request has the key.
+    text: Arc<str>,
 }
 
 impl Key {
@@ -40,7 +41,7 @@ impl Key {
     }
 
     /// Returns the key as bytes.
-    pub const fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
     }
 }
@@ -103,7 +104,7 @@ impl KeyBuilder {
             self.text.push_str("long=");
             self.digest(digest);
         }
-        Key { text: self.text.into_boxed_str() }
+        Key { text: self.text.into() }
     }
 
     fn name(&mut self, name: &str) {

@@ -24,6 +24,9 @@ use std::env;
 use crate::report::Report;
 
 fn main() {
+    if memory::answer() {
+        return;
+    }
     let json = env::args().any(|argument| argument == "--json");
     let most: u32 = env::var("BENCH_KEYS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
     let only = env::args().skip(1).find(|argument| !argument.starts_with("--"));

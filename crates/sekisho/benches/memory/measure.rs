@@ -75,6 +75,14 @@ pub(crate) fn rate(threads: usize, call: &(dyn Fn(usize) + Sync)) -> f64 {
     done.load(Relaxed) as f64 / 0.3
 }
 
+/// Returns how many nanoseconds something takes, with the two readings of the clock in it.
+#[inline]
+pub(crate) fn timed(run: impl FnOnce()) -> u32 {
+    let start = Instant::now();
+    run();
+    u32::try_from(start.elapsed().as_nanos()).unwrap_or(u32::MAX)
+}
+
 /// A key of 13 bytes, formatted as a caller would, into a buffer that is used again.
 pub(crate) struct Key {
     text: String,

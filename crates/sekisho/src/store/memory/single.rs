@@ -58,10 +58,10 @@ pub(crate) struct One<'a> {
     pub(crate) longest: Option<Span>,
 }
 
-impl One<'_> {
+impl<'a> One<'a> {
     /// Returns the limit, if this is a check on a bucket: what nearly every charge is.
     #[inline]
-    fn bucket(&self) -> Option<&Metered> {
+    pub(super) fn bucket(&self) -> Option<&'a Metered> {
         match (self.limit, self.mode, self.cost) {
             (Limit::Metered(limit), Mode::Check, 1..)
                 if limit.algorithm() == Algorithm::TokenBucket =>
