@@ -273,7 +273,7 @@ impl Memory {
 
     /// Returns the time at which something is about to be decided.
     #[inline]
-    fn told(&self, now: Now) -> Told {
+    pub(crate) fn told(&self, now: Now) -> Told {
         match now {
             Now::At(at) => Told::Caller(at),
             Now::StoreClock => Told::Clock(self.clock.now()),
@@ -317,7 +317,7 @@ impl Memory {
 
 /// A time, before the state is held that it is for.
 #[derive(Clone, Copy)]
-enum Told {
+pub(crate) enum Told {
     /// The caller's own.
     Caller(Timestamp),
     /// The clock's. It was read while the key was digested, which costs nothing then; whoever was faster may have been told a later
@@ -328,7 +328,7 @@ enum Told {
 impl Told {
     /// Returns the time of a decision in a shard. By the clock, it is never before that of the decision before it.
     #[inline]
-    fn settle(self, shard: &mut Shard) -> Timestamp {
+    pub(in crate::store) fn settle(self, shard: &mut Shard) -> Timestamp {
         match self {
             Self::Caller(at) => at,
             Self::Clock(read) => {

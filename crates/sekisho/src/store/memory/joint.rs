@@ -34,7 +34,7 @@ impl Memory {
     pub(super) fn ask(&self, ask: &Ask<'_>, now: Now) -> Result<Answer, StoreError> {
         if let [charge] = ask.charges {
             let digest = self.locate(charge.scope, charge.key.as_bytes());
-            let (at, verdict) = self.one(one(charge, ask), digest, now)?;
+            let (at, verdict) = self.one(one(charge, ask), digest, self.told(now))?;
             return Ok(Answer::new(at, vec![verdict]));
         }
         if ask.charges.len() > CHARGES_MAX {

@@ -10,7 +10,7 @@ use super::{Memory, NoRoom, Overflow, Told, changes, gives_back, growth, shares,
 use crate::{
     calendar::Zones,
     store::{
-        Ask, Now, Scope, StoreError,
+        Ask, Scope, StoreError,
         table::{Place, Shard, Sweep, Words},
     },
     sync::Guard,
@@ -89,9 +89,8 @@ impl Memory {
         &self,
         one: One<'_>,
         digest: u128,
-        now: Now,
+        told: Told,
     ) -> Result<(Timestamp, R), StoreError> {
-        let told = self.told(now);
         let mut shard = self.table.lock(self.table.shard_of(digest));
         let time = told.settle(&mut shard);
         let held = one.bucket().and_then(|limit| Some((limit, shard.words_of(digest)?)));
