@@ -34,7 +34,7 @@ impl Seed {
         Self(hasher.finish128().as_u128().to_le_bytes())
     }
 
-    /// Returns the digest of a key, whatever it is counted under. The place of its state is this, XORed with the
+    /// Returns the digest of a key, whatever it is counted under. The place of its state is this, combined by exclusive or with the
     /// [mark](Self::mark) of what it is counted under: so a key that several limits count is digested once.
     ///
     /// Marks and digests come from functions that share no secret. Two states of n meet with odds of n²/2¹²⁹ where their keys

@@ -5,6 +5,7 @@
 /// processors have none that a process may read as fast as this.
 #[inline]
 #[cfg(target_arch = "x86_64")]
+#[expect(clippy::unnecessary_wraps, reason = "other processors have none")]
 pub(crate) fn ticks() -> Option<u64> {
     // SAFETY: every x86-64 processor has the instruction. It reads a register and touches no memory; an operating system that
     // forbids it does not name it as its own clock, and `clock::ticking` asks that first.

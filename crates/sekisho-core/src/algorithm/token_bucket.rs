@@ -74,15 +74,12 @@ impl TokenBucket {
     #[inline(always)]
     fn numbers(context: &Context<'_>, ahead: ExactSpan) -> Standing {
         let (limit, step) = (context.limit, context.limit.step());
-        let remaining = match NonZero::new(step.ns).filter(|_| step.rest == 0) {
-            // A unit takes whole nanoseconds, as it does in most limits: whatever is begun is used.
-            Some(step) => {
-                limit.burst().saturating_sub(ahead.ceil().as_nanos().div_ceil(step.get()))
-            }
-            None => {
-                let level = times(ahead.ns, limit.amount().get()).saturating_add(ahead.rest.into());
-                divide(Self::full(limit).saturating_sub(level), limit.period_ns()).0
-            }
+        // A unit takes whole nanoseconds in most limits: whatever is begun is used.
+        let remaining = if let Some(step) = NonZero::new(step.ns).filter(|_| step.rest == 0) {
+            limit.burst().saturating_sub(ahead.ceil().as_nanos().div_ceil(step.get()))
+        } else {
+            let level = times(ahead.ns, limit.amount().get()).saturating_add(ahead.rest.into());
+            divide(Self::full(limit).saturating_sub(level), limit.period_ns()).0
         };
         let next_after = match remaining {
             0 => ahead.plus(step, limit.amount()).excess(limit.full()),
@@ -104,14 +101,12 @@ impl Account for TokenBucket {
 
     #[inline(always)]
     fn take(&mut self, context: &Context<'_>, cost: u64) -> Result<Span, Span> {
-        match self.ahead(context, cost) {
-            Some((_, after)) => self.move_to(context, after),
-            None => {
-                self.admit(context, cost)?;
-                self.charge(context, cost);
-                Ok(Span::ZERO)
-            }
+        if let Some((_, after)) = self.ahead(context, cost) {
+            return self.move_to(context, after);
         }
+        self.admit(context, cost)?;
+        self.charge(context, cost);
+        Ok(Span::ZERO)
     }
 
     #[inline(always)]

@@ -175,7 +175,8 @@ impl Memory {
         asks.iter().map(|ask| self.ask(ask, now)).collect()
     }
 
-    /// Returns where the state of a key under a scope is: the scope's mark, XORed with the key's digest.
+    /// Returns where the state of a key under a scope is: the scope's mark and the key's digest, combined by exclusive
+    /// or.
     #[inline]
     fn locate(&self, scope: &Scope, key: &[u8]) -> u128 {
         self.mark(scope) ^ self.digest(key)

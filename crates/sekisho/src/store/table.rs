@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The most shards.
-const SHARDS_MAX: usize = PART_MASK as usize + 1;
+const SHARDS_MAX: usize = 1 << PART_MASK.count_ones();
 /// How many entries there are at least to a shard, when the table is full: a stale entry is only found in its own.
 const PER_SHARD: usize = 1_024;
 
@@ -69,7 +69,6 @@ impl Table {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the bits above the mask are not wanted")]
     pub(super) const fn shard_of(&self, digest: u128) -> usize {
         digest as usize & (self.shards.len() - 1)
     }

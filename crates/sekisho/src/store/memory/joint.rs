@@ -240,7 +240,7 @@ fn needs(shard: &Shard, place: Option<Place>, limit: &Limit) -> usize {
     };
     // A bucket of a usual number fits its entry. Of the others that cannot be told before they are charged.
     let fits = limit.as_metered().is_none_or(|limit| {
-        limit.algorithm() == Algorithm::TokenBucket && limit.amount().get() <= u64::from(u32::MAX)
+        limit.algorithm() == Algorithm::TokenBucket && u32::try_from(limit.amount().get()).is_ok()
     });
     let beside = !fits && !place.is_some_and(|place| shard.is_large(place));
     log + if beside { STATE_BYTES_MAX } else { 0 }

@@ -31,7 +31,7 @@ pub(in crate::store) const STATE_BYTES_MAX: usize = size_of::<Chunk>() + 64;
 
 impl Large {
     /// Returns what is allocated, but for the states' own logs.
-    pub(super) const fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let chunks = self.chunks.len() - self.vacant.len();
         chunks * size_of::<Chunk>()
             + self.chunks.capacity() * size_of::<Option<Box<Chunk>>>()
@@ -39,7 +39,6 @@ impl Large {
     }
 
     /// Keeps a state, and returns its number.
-    #[expect(clippy::cast_possible_truncation, reason = "a shard has far fewer than 2³² states")]
     pub(super) fn insert(&mut self, state: State) -> u32 {
         let number = self.open.last().copied().unwrap_or_else(|| self.new_chunk());
         let Some(chunk) = self.chunks.get_mut(number as usize).and_then(Option::as_mut) else {
@@ -61,15 +60,12 @@ impl Large {
             open_at: self.open.len() as u32,
             states: [const { State::Fresh }; CHUNK as usize],
         });
-        let number = match self.vacant.pop() {
-            Some(number) => {
-                self.chunks[number as usize] = Some(chunk);
-                number
-            }
-            None => {
-                self.chunks.push(Some(chunk));
-                self.chunks.len() as u32 - 1
-            }
+        let number = if let Some(number) = self.vacant.pop() {
+            self.chunks[number as usize] = Some(chunk);
+            number
+        } else {
+            self.chunks.push(Some(chunk));
+            self.chunks.len() as u32 - 1
         };
         self.open.push(number);
         number

@@ -87,9 +87,9 @@ impl Leaf {
     /// Asks for the bucket in which a digest most likely is.
     #[inline]
     pub(super) fn prefetch(&self, digest: u128) {
-        if let Some(Bucket(slots)) = self.buckets.get(self.home(digest)) {
-            machine::prefetch(&slots[0]);
-            machine::prefetch(&slots[WIDTH / 2]);
+        if let Some(Bucket([first, _, third, _])) = self.buckets.get(self.home(digest)) {
+            machine::prefetch(first);
+            machine::prefetch(third);
         }
     }
 

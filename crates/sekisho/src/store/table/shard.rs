@@ -59,7 +59,7 @@ impl Shard {
     const fn leaf_of(digest: u128, leaves: usize) -> usize {
         let bits = (digest as u64 >> PART_MASK.count_ones()) as usize;
         // The bits of the highest leaf's number, and all below them.
-        let mask = usize::MAX.unbounded_shr((leaves.wrapping_sub(1) | 1).leading_zeros());
+        let mask = usize::MAX >> (leaves.wrapping_sub(1) | 1).leading_zeros();
         let leaf = bits & mask;
         // The leaf has not been made yet: its entries are where they will be split from.
         if leaf < leaves { leaf } else { leaf & (mask >> 1) }
@@ -320,12 +320,11 @@ impl Shard {
     ) -> bool {
         let Some(entries) = self.leaves.get(leaf) else { return false };
         for slot in entries.iter() {
-            match slot.words.place() {
-                Some(number) => each(slot.digest, self.large.get(number), slot.words.fresh_at()),
-                None => {
-                    let state = slot.words.state().unwrap_or_default();
-                    each(slot.digest, &state, slot.words.fresh_at());
-                }
+            let fresh_at = slot.words.fresh_at();
+            if let Some(number) = slot.words.place() {
+                each(slot.digest, self.large.get(number), fresh_at);
+            } else {
+                each(slot.digest, &slot.words.state().unwrap_or_default(), fresh_at);
             }
         }
         true

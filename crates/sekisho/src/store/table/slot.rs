@@ -66,7 +66,7 @@ impl Words {
             return None;
         };
         // The remainder is less than the amount.
-        let fits = ns <= INSTANT && amount.get() <= u64::from(u32::MAX) && rest < amount.get();
+        let fits = ns <= INSTANT && u32::try_from(amount.get()).is_ok() && rest < amount.get();
         fits.then_some(Self(BUCKET << TAG_SHIFT | ns, rest << 32 | amount.get()))
     }
 
@@ -195,7 +195,7 @@ impl Period {
     fn of(ns: u64) -> Option<Self> {
         Self::UNITS.iter().zip(0_u64..).find_map(|(unit, code)| {
             let fits = ns > 0 && ns % unit == 0 && ns / unit < 1 << 24;
-            fits.then_some(Self(ns / unit << 2 | code))
+            fits.then_some(Self(((ns / unit) << 2) | code))
         })
     }
 
