@@ -15,6 +15,8 @@ use std::{
 
 use parking_lot::Mutex;
 
+#[cfg(not(sekisho_loom))]
+use self::ticking::uptime;
 use crate::{Span, Timestamp};
 
 /// A wait that a [`Clock`] hands out.
@@ -77,10 +79,11 @@ impl Default for SystemClock {
     }
 }
 
+/// The model of threads has no ticks.
 #[cfg(sekisho_loom)]
-use kernel_uptime as uptime;
-#[cfg(not(sekisho_loom))]
-use ticking::uptime;
+fn uptime() -> u64 {
+    kernel_uptime()
+}
 
 /// Returns the nanoseconds of the kernel's clock that never goes back.
 fn kernel_uptime() -> u64 {

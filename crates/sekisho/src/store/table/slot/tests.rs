@@ -1,3 +1,5 @@
+//! What fits two words, and comes back from them as it was.
+
 use sekisho_core::{Call, Limit, Mode};
 
 use super::*;
