@@ -4,17 +4,20 @@
 //! and nothing else does.
 
 use std::{
+    hash::Hasher as _,
     net::{IpAddr, Ipv4Addr},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use http::{HeaderMap, HeaderValue};
 use sekisho::{
-    AddressSource, AnswerSettings, CanonicalPath, Decision, Direct, IdentitySettings, Limiter,
-    Mode, PolicySet, Timestamp,
+    AddressSource, AnswerSettings, CanonicalPath, Decision, Direct, FakeClock, IdentitySettings,
+    Limiter, Memory, MemoryOptions, Mode, PolicySet, Restored, Seed, Snapshot, SnapshotFault,
+    Timestamp,
 };
 use sekisho_core::Limit;
 use sekisho_http::{client_addr, headers};
+use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
 /// A limit's text reads back as the same limit and prints unchanged.
 pub fn limit_text(text: &str) {
@@ -57,6 +60,43 @@ pub fn store_address(text: &str) {
 /// A check request of any bytes is taken or refused, and never a panic.
 pub fn check_body(bytes: &[u8]) {
     drop(sekisho_server::door::check::parse_body(bytes));
+}
+
+/// A snapshot of any bytes is taken whole or refused. What is taken is written and taken again, and says the same then.
+pub fn snapshot(bytes: &[u8]) {
+    drop(restore(bytes));
+    // An accident cannot have the right head and end, so they are made: what is behind them must be looked through as well.
+    if let Some(whole) = sealed(bytes) {
+        let Ok((store, keys, restored)) = restore(&whole) else { return };
+        assert!(restored.entries * 33 <= whole.len() as u64, "more entries than fit");
+        let held = store.occupancy().entries;
+        assert!(held as u64 + restored.left_out <= restored.entries);
+        let written = Snapshot::encode(&store, &keys).expect("memory takes all");
+        let (again, _, restored) = restore(&written).expect("what is written can be read");
+        assert_eq!((restored.entries, restored.left_out), (held as u64, 0));
+        assert_eq!(again.occupancy().entries, held);
+    }
+}
+
+fn restore(bytes: &[u8]) -> Result<(Memory, Seed, Restored), SnapshotFault> {
+    let options = MemoryOptions { max_bytes: 16 << 20, ..MemoryOptions::default() };
+    Snapshot::decode(bytes, options, Arc::new(FakeClock::at(Timestamp::from_secs(1_700_000_000))))
+}
+
+/// Returns a snapshot with the magic, the version, the length and the end that belong to what else the bytes are.
+fn sealed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut whole = bytes.to_vec();
+    let length = whole.len() as u64;
+    whole.get_mut(..16)?.copy_from_slice(b"sekisho snapshot");
+    whole.get_mut(16..24)?.copy_from_slice(&1_u64.to_le_bytes());
+    whole.get_mut(24..32)?.copy_from_slice(&length.to_le_bytes());
+    let end = whole.len().checked_sub(16).filter(|end| *end >= 80)?;
+    let mut hasher = SipHasher24::new_with_key(b"sekisho snapshot");
+    hasher.write(&whole[80..end]);
+    hasher.write(&whole[..80]);
+    let sum = hasher.finish128().as_u128().to_le_bytes();
+    whole[end..].copy_from_slice(&sum);
+    Some(whole)
 }
 
 /// A log line of any bytes is taken or refused, and never a panic.

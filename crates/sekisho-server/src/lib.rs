@@ -3,20 +3,19 @@
 //! [`serve()`] runs until it is told to stop. [`Server::bind`] opens the sockets first, for those who need their addresses:
 //!
 //! ```
-//! use std::{net::SocketAddr, sync::Arc};
+//! use std::net::SocketAddr;
 //!
-//! use sekisho::{Limiter, PolicySet};
-//! use sekisho_server::{ServeOptions, Server, ServerStore};
+//! use sekisho::PolicySet;
+//! use sekisho_server::{ServeOptions, Server};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let policies = PolicySet::parse("[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"60/min\"]\n")?;
-//! let store = ServerStore::open(&policies.settings().store)?;
-//! let mut options = ServeOptions::new(Arc::new(Limiter::with_store(policies, store)));
+//! let mut options = ServeOptions::open(policies)?;
 //! options.http = Some(SocketAddr::from(([127, 0, 0, 1], 0)).into());
 //! let server = Server::bind(options).await?;
 //! assert_ne!(server.http_address().and_then(|address| Some(address.tcp()?.port())), Some(0));
 //! let told_to_stop = async {};
-//! server.run(told_to_stop).await;
+//! server.run(told_to_stop).await?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -31,10 +30,12 @@ pub mod limits;
 mod metrics;
 mod reply;
 mod serve;
+mod snapshot;
 mod store;
 
 pub use crate::{
     serve::{ServeError, ServeGateway, ServeOptions, Server, serve},
+    snapshot::StartError,
     store::ServerStore,
 };
 #[doc(no_inline)]

@@ -27,6 +27,11 @@ pub const CONNECTIONS_MAX: usize = 10_000;
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often what has become fresh is dropped from the memory store.
 pub const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a server that starts waits for another that has its snapshot: longer than that one takes to finish what runs and to
+/// write.
+pub const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often it looks meanwhile whether the snapshot is free.
+pub const SNAPSHOT_PAUSE: Duration = Duration::from_millis(20);
 /// How long no connection is accepted after the system refused to hand one out.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// The most checks of one body.

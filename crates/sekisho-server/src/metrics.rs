@@ -5,6 +5,7 @@
 
 mod durations;
 mod shared;
+mod snapshots;
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
@@ -25,9 +26,11 @@ use sekisho::{Decision, Limiter, Ruling, Span};
 use self::{
     durations::Durations,
     shared::{Fallbacks, Shared},
+    snapshots::Snapshots,
 };
 use crate::{
     door::gateway::AccessLog,
+    snapshot::Keeper,
     store::{Counting as _, ServerStore},
 };
 
@@ -114,7 +117,11 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(limiter: &Arc<Limiter<ServerStore>>, log: Option<AccessLog>) -> Self {
+    pub(crate) fn new(
+        limiter: &Arc<Limiter<ServerStore>>,
+        log: Option<AccessLog>,
+        keeper: Option<&Arc<Keeper>>,
+    ) -> Self {
         let mut registry = Registry::with_prefix("sekisho");
         let decisions = Family::<DecisionLabels, Counter>::default();
         registry.register("decisions", "Decisions made", decisions.clone());
@@ -155,6 +162,9 @@ impl Metrics {
             registry.register_collector(Box::new(Shared(Arc::clone(limiter))));
             Fallbacks::register(limiter, &mut registry)
         });
+        if let Some(keeper) = keeper {
+            registry.register_collector(Box::new(Snapshots(Arc::clone(keeper))));
+        }
         if let Some(log) = log {
             registry.register_collector(Box::new(Lost(log)));
         }

@@ -3,8 +3,8 @@
 use std::{io, sync::Arc};
 
 use sekisho::{
-    AddressSource, Clock, IdentityDoor, Key, Limiter, ListenAddress, Memory, Scope, Seed,
-    Store as _,
+    AddressSource, Clock, IdentityDoor, Key, Limiter, ListenAddress, Memory, PolicySet, Scope,
+    Seed, Snapshot, SnapshotError, Store as _, SystemClock,
 };
 use sekisho_http::layer::LimitService;
 use tokio::{
@@ -25,6 +25,7 @@ use crate::{
     },
     limits::{Limits, SWEEP_INTERVAL},
     metrics::Metrics,
+    snapshot::{self, Keeper, StartError},
     store::{Counting as _, ServerStore},
 };
 
@@ -44,6 +45,9 @@ pub struct ServeOptions {
     pub gateway: Option<ServeGateway>,
     /// The bounds on peers.
     pub limits: Limits,
+    /// The file that the memory store's state is written to, as often as the policy file says and after the last decision; none
+    /// when absent.
+    pub snapshot: Option<Arc<Snapshot>>,
 }
 
 /// A server's gateway.
@@ -58,12 +62,49 @@ pub struct ServeGateway {
 }
 
 impl ServeOptions {
+    /// Returns options for the policies of a file, with the addresses and the store that it names. Counts that its `snapshot`
+    /// holds come back; for one that another server still has, this waits up to
+    /// [`SNAPSHOT_TIMEOUT`](crate::limits::SNAPSHOT_TIMEOUT), and holds the thread meanwhile.
+    ///
+    /// ```
+    /// use sekisho::PolicySet;
+    /// use sekisho_server::ServeOptions;
+    ///
+    /// let file = "[[policy]]\nname = \"api\"\nkey = [\"ip\"]\nlimits = [\"60/min\"]\n";
+    /// let options = ServeOptions::open(PolicySet::parse(file)?)?;
+    /// assert!(options.http.is_some() && options.snapshot.is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StartError`] when the store or its snapshot cannot be had.
+    pub fn open(policies: PolicySet) -> Result<Self, StartError> {
+        Self::open_with_clock(policies, Arc::new(SystemClock::new()))
+    }
+
+    /// The same on a clock of the caller's.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with_clock(policies: PolicySet, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
+        let (limiter, snapshot) = snapshot::open(policies, clock)?;
+        Ok(Self { snapshot, ..Self::new(Arc::new(limiter)) })
+    }
+
     /// Returns options with the addresses that the limiter's policy file names, on the clock that it decides by in this process.
     pub fn new(limiter: Arc<Limiter<ServerStore>>) -> Self {
         let clock = limiter.process_clock();
         let listen = &limiter.policies().settings().listen;
         let (http, admin) = (listen.http.clone(), listen.admin.clone());
-        Self { limiter, clock, http, admin, gateway: None, limits: Limits::default() }
+        Self {
+            limiter,
+            clock,
+            http,
+            admin,
+            gateway: None,
+            limits: Limits::default(),
+            snapshot: None,
+        }
     }
 }
 
@@ -87,6 +128,9 @@ pub enum ServeError {
     /// The gateway's upstream is `https`, and TLS to it cannot be set up.
     #[error("cannot forward to the upstream")]
     Tls(#[from] TlsError),
+    /// The server has ended well, but for the snapshot: what was used since the last write is forgotten.
+    #[error("what was used since the last write of the snapshot is lost")]
+    Snapshot(#[from] SnapshotError),
 }
 
 /// A server whose sockets are open: connections queue up, and are answered once it runs.
@@ -96,18 +140,18 @@ pub struct Server {
     admin: Option<(Socket, ListenAddress)>,
     gateway: Option<Gateway<LimitService<Proxy, ServerStore>>>,
     doors: Doors,
+    keeper: Option<Arc<Keeper>>,
 }
 
 /// Serves until `shutdown` is ready, then finishes what runs.
 ///
 /// # Errors
-/// As [`Server::bind`].
+/// As [`Server::bind`] and [`Server::run`].
 pub async fn serve(
     options: ServeOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    Server::bind(options).await?.run(shutdown).await;
-    Ok(())
+    Server::bind(options).await?.run(shutdown).await
 }
 
 impl Server {
@@ -117,21 +161,20 @@ impl Server {
     /// [`ServeError::Bind`] when an address cannot be had, [`ServeError::NoAddress`] when none is given, [`ServeError::Tls`] when
     /// the gateway's upstream cannot be spoken to.
     pub async fn bind(options: ServeOptions) -> Result<Self, ServeError> {
-        let ServeOptions { limiter, clock, http, admin, gateway, limits } = options;
+        let ServeOptions { limiter, clock, http, admin, gateway, limits, snapshot } = options;
         if http.as_ref().or(admin.as_ref()).is_none() && gateway.is_none() {
             return Err(ServeError::NoAddress);
         }
-        let metrics = Arc::new(Metrics::new(
-            &limiter,
-            gateway.as_ref().and_then(|gateway| gateway.log.clone()),
-        ));
+        let keeper = snapshot.map(|of| Arc::new(Keeper::new(of, &limiter, &clock)));
+        let log = gateway.as_ref().and_then(|gateway| gateway.log.clone());
+        let metrics = Arc::new(Metrics::new(&limiter, log, keeper.as_ref()));
         let unbelieved = Unbelieved::new(Arc::clone(&clock));
         let gateway = match gateway {
             Some(gateway) => Some(gateway.bind((&limiter, &clock), &metrics).await?),
             None => None,
         };
         let doors = Doors { limiter, clock, metrics, limits, unbelieved };
-        Ok(Self { http: open(http).await?, admin: open(admin).await?, gateway, doors })
+        Ok(Self { http: open(http).await?, admin: open(admin).await?, gateway, doors, keeper })
     }
 
     /// Returns where the gateway listens.
@@ -150,10 +193,13 @@ impl Server {
     }
 
     /// Serves until `shutdown` is ready. Then no connection is accepted, requests that run are finished within
-    /// [`DRAIN_TIMEOUT`](crate::limits::DRAIN_TIMEOUT), and it returns. The admin listener goes last, and says all the while
-    /// that the server is not ready.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { http, admin, gateway, doors } = self;
+    /// [`DRAIN_TIMEOUT`](crate::limits::DRAIN_TIMEOUT), the snapshot is written, and it returns. The admin listener goes last, and
+    /// says all the while that the server is not ready.
+    ///
+    /// # Errors
+    /// [`ServeError::Snapshot`] when that could not be written. A write that fails before the end is said in the log.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Self { http, admin, gateway, doors, keeper } = self;
         let limits = doors.limits;
         let life = watch::Sender::new(Life::Ready);
         let admin_door = Admin { metrics: Arc::clone(&doors.metrics), life: life.subscribe() };
@@ -177,8 +223,14 @@ impl Server {
             }
         });
         let serving = async {
-            tokio::join!(answering, forwarding);
+            tokio::join!(answering, forwarding, keep(keeper.as_ref(), &life));
+            // The last decision has been made.
+            let saved = match &keeper {
+                Some(keeper) => keeper.save().await.map(drop),
+                None => Ok(()),
+            };
             let _before = life.send_replace(Life::Over);
+            saved
         };
         let administering = async {
             let over = reached(life.subscribe(), Life::Over);
@@ -192,7 +244,7 @@ impl Server {
             let _before = life.send_replace(Life::Draining);
         };
         tokio::select! {
-            ((), (), ()) = async { tokio::join!(stopping, serving, administering) } => {}
+            ((), saved, ()) = async { tokio::join!(stopping, serving, administering) } => Ok(saved?),
             never = sweeping => never,
         }
     }
@@ -259,6 +311,15 @@ async fn greet(limiter: &Limiter<ServerStore>) {
             %error,
             "the shared store does not answer at the start; until it does, each policy does what its `on_store_error` says"
         );
+    }
+}
+
+/// Writes the snapshot every so often while requests are taken.
+async fn keep(keeper: Option<&Arc<Keeper>>, life: &watch::Sender<Life>) {
+    let Some(keeper) = keeper else { return };
+    tokio::select! {
+        () = reached(life.subscribe(), Life::Draining) => {}
+        never = keeper.keep() => never,
     }
 }
 

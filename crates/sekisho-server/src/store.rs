@@ -29,7 +29,8 @@ pub enum ServerStore {
 }
 
 impl ServerStore {
-    /// Returns the store that a policy file names, and asks it for nothing yet. A shared store wants a tokio runtime.
+    /// Returns the store that a policy file names, and asks it for nothing yet. A shared store wants a tokio runtime. Memory is
+    /// empty: [`ServeOptions::open`](crate::ServeOptions::open) reads its snapshot.
     ///
     /// # Errors
     /// [`OpenError`] when a file that it needs is not there or holds nothing of use.

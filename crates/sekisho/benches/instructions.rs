@@ -40,7 +40,9 @@ fn store() -> Memory {
 fn keyed(limit: &str, keys: usize, decide: fn(&KeyedLimiter, &str)) -> impl FnMut(usize) {
     let limiter = KeyedLimiter::with_store(limit.parse().unwrap(), store());
     let keys: Vec<String> = (0..keys).map(|number| format!("key-{number:09}")).collect();
-    keys.iter().for_each(|key| decide(&limiter, key));
+    for key in &keys {
+        decide(&limiter, key);
+    }
     move |call| decide(&limiter, &keys[call % keys.len()])
 }
 
@@ -88,7 +90,11 @@ const CASES: &[Case] = &[
     ("keys-outcome", || Box::new(keyed(PLENTY, 100_000, outcome))),
     ("key-fixed-window", || Box::new(keyed("1000000000/day fixed-window", 1, check))),
     ("key-sliding-window", || Box::new(keyed("200000/day sliding-window", 1, check))),
-    ("no-key-outcome", || Box::new(unkeyed(PLENTY, |limiter| drop(black_box(limiter.outcome()))))),
+    ("no-key-outcome", || {
+        Box::new(unkeyed(PLENTY, |limiter| {
+            let _kept = black_box(limiter.outcome());
+        }))
+    }),
     ("no-key-check", || {
         Box::new(unkeyed(PLENTY, |limiter| {
             let _kept = black_box(limiter.check());
@@ -105,7 +111,9 @@ const CASES: &[Case] = &[
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
     let [case, count] = arguments.as_slice() else {
-        CASES.iter().for_each(|(name, _)| println!("{name}"));
+        for (name, _) in CASES {
+            println!("{name}");
+        }
         return;
     };
     let (_, make) = CASES.iter().find(|(name, _)| name == case).unwrap();

@@ -27,6 +27,11 @@ impl Seed {
         Self(bytes)
     }
 
+    /// Returns the bits, for a file that keeps them as well as they are kept here.
+    pub(crate) const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
     /// Returns the seed that everybody who knows a text gets from it.
     pub(crate) fn derived(text: &str) -> Self {
         let mut hasher = SipHasher24::new_with_key(b"sekisho digest 1");

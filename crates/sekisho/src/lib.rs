@@ -48,7 +48,7 @@ pub use crate::{
     limiter::{Asked, Direct, Limiter},
     policy::{
         GatewaySettings, ListenSettings, OnMissingKey, OnStoreError, Original, Policy, PolicyLimit,
-        PolicySet, Settings, SharedStoreSettings, StoreSettings,
+        PolicySet, Settings, SharedStoreSettings, SnapshotSettings, StoreSettings,
         address::{ListenAddress, ListenAddressError, SOCKET_PATH_BYTES_MAX},
         answer::{AnswerSettings, CountedAnswers, HeaderFamily, Refusal, ResetForm},
         identity::{AddressSource, IdentityDoor, IdentitySettings},
@@ -68,6 +68,7 @@ pub use crate::{
     store::{
         Answer, Ask, Charge, Now, Scope, Store, StoreError,
         memory::{CHARGES_MAX, Memory, MemoryOptions, Occupancy, Overflow},
+        snapshot::{Restored, Saved, Snapshot, SnapshotError, SnapshotFault},
     },
     unkeyed::UnkeyedLimiter,
 };

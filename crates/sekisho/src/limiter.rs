@@ -286,7 +286,8 @@ impl From<Mode> for Asked<'_> {
 }
 
 impl Limiter<Memory> {
-    /// Returns a limiter that counts in this process's memory, bounded as the policies' settings say.
+    /// Returns a limiter that counts in this process's memory, bounded as the policies' settings say. It begins empty: the
+    /// `snapshot` that they may name is read with [`Snapshot::open`](crate::Snapshot::open).
     pub fn new(policies: PolicySet) -> Self {
         let store = Memory::new(MemoryOptions::from(&policies.settings().store));
         Self::alone(policies, store)

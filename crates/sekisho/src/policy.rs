@@ -25,7 +25,7 @@ use sekisho_core::Limit;
 
 pub use self::settings::{
     GatewaySettings, ListenSettings, OnStoreError, Original, Settings, SharedStoreSettings,
-    StoreSettings,
+    SnapshotSettings, StoreSettings,
 };
 use self::{
     answer::{CountedAnswers, Refusal},
@@ -220,6 +220,34 @@ impl PolicySet {
             Some(set) if errors.is_empty() => Ok(Self { warnings, ..set }),
             _ => Err(lint::PolicyErrors::new(errors, warnings)),
         }
+    }
+
+    /// Returns what the digests in keys are made with: those of headers and cookies.
+    pub const fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    /// Returns the same policies with digests that are made with `seed`: for counts that were made under it and come back from
+    /// a [`Snapshot`](crate::Snapshot). Where several servers share a store, all of them have the seed that their file says, and
+    /// none other is right.
+    ///
+    /// ```
+    /// use sekisho::{PolicySet, Seed};
+    ///
+    /// let policies = PolicySet::parse(
+    ///     "[[policy]]\nname = \"api\"\nkey = [{ header = \"x-key\", or = \"ip\" }]\nlimits = [\"9/s\"]\n",
+    /// )?;
+    /// let policies = policies.with_seed(Seed::from_bytes([7; 16]));
+    /// assert_eq!(policies.policies()[0].name(), "api");
+    /// # Ok::<(), sekisho::PolicyErrors>(())
+    /// ```
+    #[must_use]
+    pub fn with_seed(mut self, seed: Seed) -> Self {
+        for policy in &mut self.policies {
+            policy.lists.rekey(&policy.key, &seed);
+        }
+        self.seed = seed;
+        self
     }
 
     /// Returns the policies in the file's order, which changes no outcome.

@@ -1,6 +1,7 @@
 //! Where state lives. A store takes the charges of a request, all or none, and returns verdicts.
 
 pub(crate) mod memory;
+pub(crate) mod snapshot;
 mod table;
 
 use std::{

@@ -1,6 +1,5 @@
 //! A decision on a key that exists allocates nothing.
 #![expect(unsafe_code, reason = "an allocator that counts is unsafe to write, and only forwards")]
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

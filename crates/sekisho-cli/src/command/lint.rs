@@ -84,7 +84,8 @@ fn print_text(
         match &set.settings().store.shared {
             None => writeln!(
                 to,
-                "scope: process. Counts live in this process's memory: each server that runs this file admits the whole of every limit."
+                "scope: process. Counts live in this process's memory: each server that runs this file admits the whole of every limit.{}",
+                restart(set)
             ),
             Some(shared) => writeln!(
                 to,
@@ -93,6 +94,13 @@ fn print_text(
             ),
         }
     })
+}
+
+/// Returns what is said of a restart: something where there is a snapshot.
+fn restart(set: &PolicySet) -> String {
+    let snapshot = set.settings().store.snapshot.as_ref();
+    let words = snapshot.map(|_| format!(" They {}.", serve::restart_in_words(snapshot)));
+    words.unwrap_or_default()
 }
 
 fn print_json(
@@ -110,6 +118,10 @@ fn print_json(
             "local_share": shared.local_share.to_string(),
         })
     });
+    let snapshot = parsed.as_ref().ok().and_then(|set| set.settings().store.snapshot.as_ref());
+    let snapshot = snapshot.map(|of| {
+        serde_json::json!({"path": of.path.display().to_string(), "every_ns": of.every.as_nanos()})
+    });
     let object = serde_json::json!({
         "file": path.display().to_string(),
         "ok": parsed.is_ok(),
@@ -117,6 +129,7 @@ fn print_json(
         "policies": policies,
         "scope": if shared.is_some() { "shared" } else { "process" },
         "store": store,
+        "snapshot": snapshot,
     });
     out(|to| writeln!(to, "{object:#}"))
 }

@@ -4,9 +4,10 @@ use std::{error::Error as _, io::ErrorKind, sync::Arc};
 
 use sekisho::{
     GatewaySettings, Limiter, ListenAddress, OnStoreError, PolicySet, Share, SharedStoreSettings,
+    SnapshotError, SnapshotFault, SnapshotSettings,
 };
 use sekisho_server::{
-    OpenError, ServeError, ServeGateway, ServeOptions, Server, ServerStore,
+    OpenError, ServeError, ServeGateway, ServeOptions, Server, ServerStore, StartError,
     door::gateway::{GatewayOptions, ProxyOptions, Upstream},
 };
 use tokio::{
@@ -37,10 +38,45 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
     serve(options)
 }
 
-/// Returns what a policy file says of a server: where it counts, and where it listens.
+/// Returns what a policy file says of a server: where it counts, and where it listens. From here on there is a log.
 pub(super) fn options(set: PolicySet) -> Result<ServeOptions, Report> {
-    let store = ServerStore::open(&set.settings().store).map_err(|error| no_store(&error))?;
-    Ok(ServeOptions::new(Arc::new(Limiter::with_store(set, store))))
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
+    ServeOptions::open(set).map_err(|error| match &error {
+        StartError::Store(error) => no_store(error),
+        StartError::Snapshot(error) => no_snapshot(error),
+        _ => Report::caused(&error),
+    })
+}
+
+/// Says why the snapshot cannot be had that a policy file names, and how to start without it.
+fn no_snapshot(error: &SnapshotError) -> Report {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let message = format!("`snapshot` of `[store]`: {error}{cause}");
+    match error {
+        SnapshotError::InUse { .. } => Report::failed(message)
+            .hint("stop the other server, or give each its own file; two that shall count together share a `url`"),
+        SnapshotError::Refused { path, fault } => Report::input(message).hint(match fault {
+            SnapshotFault::NoFile => "name a file of its own".to_owned(),
+            SnapshotFault::Foreign => format!(
+                "if nobody needs {0}, remove it; else name another file",
+                path.display()
+            ),
+            SnapshotFault::Version(_) => format!(
+                "start the version that wrote it; or remove {} to start anew, with a full quota for everybody",
+                path.display()
+            ),
+            _ => format!(
+                "put back a good copy; or remove {} to start anew, with a full quota for everybody",
+                path.display()
+            ),
+        }),
+        _ => Report::input(message)
+            .hint("its folder must be there, and this user must be allowed to read the file and to write into the folder"),
+    }
 }
 
 /// Says why the store cannot be had that a policy file names.
@@ -67,11 +103,6 @@ fn gateway(settings: &GatewaySettings) -> Result<ServeGateway, Report> {
 
 /// Serves until the program is told to stop.
 pub(super) fn serve(options: ServeOptions) -> Result<(), Report> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .init();
     let limiter = Arc::clone(&options.limiter);
     raise_descriptors();
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(Report::failed)?;
@@ -85,8 +116,11 @@ pub(super) fn serve(options: ServeOptions) -> Result<(), Report> {
             }
         })?;
         announce(&limiter, &server)?;
-        server.run(stopped).await;
-        Ok(())
+        server.run(stopped).await.map_err(|error| {
+            Report::caused(&error).hint(
+                "the file is as it was then; there must be room on the disk, and this user must be allowed to write into its folder",
+            )
+        })
     })
 }
 
@@ -172,7 +206,8 @@ fn announce(limiter: &Limiter<ServerStore>, server: &Server) -> Result<(), Repor
         match &limiter.policies().settings().store.shared {
             None => writeln!(
                 to,
-                "scope: process; counts are in this process's memory, and start anew with it"
+                "scope: process; counts are in this process's memory, and {}",
+                restart_in_words(limiter.policies().settings().store.snapshot.as_ref())
             )?,
             Some(shared) => writeln!(to, "scope: shared; counts are in {}", places(shared))?,
         }
@@ -198,6 +233,17 @@ fn announce(limiter: &Limiter<ServerStore>, server: &Server) -> Result<(), Repor
         }
         Ok(())
     })
+}
+
+/// Returns what becomes of counts in memory when the server starts anew.
+pub(super) fn restart_in_words(snapshot: Option<&SnapshotSettings>) -> String {
+    match snapshot {
+        None => "start anew with it".to_owned(),
+        Some(SnapshotSettings { path, every, .. }) => format!(
+            "survive a restart in {}, which is written every {every} and at the end",
+            path.display()
+        ),
+    }
 }
 
 /// Returns where a shared store is, without how to get in.

@@ -5,6 +5,7 @@ mod commands;
 mod files;
 mod proxying;
 mod racing;
+mod restarting;
 mod serving;
 mod sharing;
 mod simulating;

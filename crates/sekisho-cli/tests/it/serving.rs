@@ -11,30 +11,46 @@ use std::{
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: String,
+    admin: Option<String>,
     pub(crate) said: String,
 }
 
 impl Served {
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::started(arguments, false, Stdio::inherit())
+    }
+
+    /// The same, and finds out where its metrics are.
+    pub(crate) fn start_with_admin(arguments: &[&str]) -> Self {
+        Self::started(&[arguments, &["--admin", "127.0.0.1:0"]].concat(), true, Stdio::inherit())
+    }
+
+    /// The same, with its log in a file.
+    pub(crate) fn start_logged(arguments: &[&str], log: std::fs::File) -> Self {
+        Self::started(&[arguments, &["--admin", "127.0.0.1:0"]].concat(), true, log.into())
+    }
+
+    fn started(arguments: &[&str], has_admin: bool, log: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_sekisho"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
-        let address = loop {
+        let mut read_to = |begin: &str| loop {
             let mut line = String::new();
             assert!(out.read_line(&mut line).unwrap() > 0, "the server said only\n{said}");
             said.push_str(&line);
-            if let Some(address) =
-                line.strip_prefix("listening on http://").and_then(|rest| rest.split(';').next())
-            {
-                break address.to_owned();
+            if let Some(rest) = line.strip_prefix(begin) {
+                break rest.split(';').next().unwrap_or_default().trim_end().to_owned();
             }
         };
-        Self { child, address, said }
+        let address = read_to("listening on http://");
+        let admin = has_admin.then(|| read_to("health, readiness and metrics on http://"));
+        Self { child, address, admin, said }
     }
 
     /// Asks once on a connection of its own and returns the whole answer.
@@ -48,6 +64,26 @@ impl Served {
 
     pub(crate) fn get(&self, path: &str) -> String {
         self.ask(&format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"))
+    }
+
+    /// Returns the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end, and returns the exit code.
+    pub(crate) fn wait(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// Returns the metrics page.
+    pub(crate) fn metrics(&self) -> String {
+        let admin = self.admin.as_deref().expect("an admin listener");
+        let mut stream = TcpStream::connect(admin).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     /// Sends SIGTERM and returns the exit code.

@@ -190,3 +190,32 @@ impl Account for SlidingLog {
         self.entries.back().map_or(Timestamp::EPOCH, |entry| leaves_at(*entry, context.limit))
     }
 }
+
+impl SlidingLog {
+    /// Returns the log that [`entries`](Self::entries) has shown; `None` when the entries are not strictly ascending in time, or
+    /// one has no units: then no log has shown them.
+    ///
+    /// ```
+    /// use sekisho_core::{Entry, SlidingLog, Timestamp};
+    ///
+    /// let entry = |second, units| Entry { at: Timestamp::from_secs(second), units };
+    /// let log = SlidingLog::from_entries([entry(1, 2), entry(5, 1)]).unwrap();
+    /// assert_eq!(log.entries().map(|entry| entry.units).sum::<u64>(), 3);
+    /// assert!(SlidingLog::from_entries([entry(5, 1), entry(1, 2)]).is_none());
+    /// ```
+    pub fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Option<Self> {
+        let mut log = Self::default();
+        for entry in entries {
+            if entry.units == 0 || log.entries.back().is_some_and(|newest| newest.at >= entry.at) {
+                return None;
+            }
+            // As a charge does, so that it takes no more than it took before.
+            if log.entries.len() == log.entries.capacity() {
+                log.entries.reserve_exact(log.entries.capacity().max(SMALLEST));
+            }
+            log.entries.push_back(entry);
+            log.total = log.total.saturating_add(u128::from(entry.units));
+        }
+        Some(log)
+    }
+}

@@ -38,7 +38,7 @@ async fn decisions_and_answers_are_counted_at_the_gateways_own_door() {
         .map(|address| address.unwrap().tcp().unwrap());
     let (_stop, stopped) = oneshot::channel::<()>();
     let _running = tokio::spawn(async {
-        Box::pin(server.run(async { drop(stopped.await) })).await;
+        Box::pin(server.run(async { drop(stopped.await) })).await.unwrap();
     });
     let mut client = Client::connect(gateway).await;
     for status in [200, 200, 429, 429, 429] {

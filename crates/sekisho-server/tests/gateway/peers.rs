@@ -123,7 +123,7 @@ async fn a_server_has_a_gateway_beside_its_doors() {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let ended = tokio::spawn(async {
         let stopped = async { drop(stopped.await) };
-        Box::pin(server.run(stopped)).await;
+        Box::pin(server.run(stopped)).await.unwrap();
     });
     assert_eq!(Client::connect(gateway).await.get("/healthz").await.body, "ok");
     assert_eq!(Client::connect(doors).await.get("/auth").await.status, 200);

@@ -53,9 +53,10 @@ impl Running {
         let tcp = |address: Option<&ListenAddress>| address.unwrap().tcp().unwrap();
         let (http, admin) = (tcp(server.http_address()), tcp(server.admin_address()));
         let (stop, stopped) = oneshot::channel();
-        let ended = tokio::spawn(server.run(async {
-            let _told = stopped.await;
-        }));
+        let ended = tokio::spawn(async {
+            let stopped = async { drop(stopped.await) };
+            Box::pin(server.run(stopped)).await.unwrap();
+        });
         Self { http, admin, clock, stop: Some(stop), ended }
     }
 

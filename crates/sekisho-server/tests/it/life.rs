@@ -98,5 +98,5 @@ async fn addresses_come_from_the_file_and_must_be_free() {
     assert_eq!(options.http.unwrap().tcp().unwrap().port(), 8080);
     (options.http, options.admin) = (None, None);
     assert!(matches!(serve(options, async {}).await, Err(ServeError::NoAddress)));
-    timeout(PATIENCE, server.run(async {})).await.expect("an end without a door");
+    timeout(PATIENCE, server.run(async {})).await.expect("an end without a door").unwrap();
 }

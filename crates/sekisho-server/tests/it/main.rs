@@ -13,4 +13,5 @@ mod life;
 mod metrics;
 mod outage;
 mod peers;
+mod snapshot;
 mod sockets;

@@ -75,7 +75,8 @@ async fn a_proxy_on_a_socket_says_who_asks() {
     let server = Server::bind(options(&path, BY_HEADER)).await.unwrap();
     assert_eq!(server.http_address(), Some(&ListenAddress::Unix(path.clone())));
     let (stop, stopped) = oneshot::channel::<()>();
-    let ended = tokio::spawn(async { Box::pin(server.run(async { drop(stopped.await) })).await });
+    let ended =
+        tokio::spawn(async { Box::pin(server.run(async { drop(stopped.await) })).await.unwrap() });
     for (lines, status) in [
         ("x-forwarded-for: 203.0.113.9\r\n", "200"),
         ("x-forwarded-for: 203.0.113.9\r\n", "429"),
@@ -108,7 +109,7 @@ async fn what_a_dead_server_left_is_taken_over_and_nothing_else_is() {
     // Another's file at the same path is not ours to remove.
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, "kept").unwrap();
-    timeout(PATIENCE, server.run(async {})).await.expect("an end");
+    timeout(PATIENCE, server.run(async {})).await.expect("an end").unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
     assert!(serve(options(&path, BY_HEADER), async {}).await.is_err());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
@@ -125,7 +126,8 @@ async fn a_gateway_on_a_socket_believes_the_proxy_in_front_of_it() {
     let proxy = ProxyOptions::new("http://127.0.0.1:1".parse().unwrap());
     options.gateway = Some(ServeGateway { listen: GatewayOptions::new(at), proxy, log: None });
     let server = Server::bind(options).await.unwrap();
-    let _running = tokio::spawn(async { Box::pin(server.run(std::future::pending())).await });
+    let _running =
+        tokio::spawn(async { Box::pin(server.run(std::future::pending())).await.unwrap() });
     for (lines, status) in [
         ("x-forwarded-for: 203.0.113.9\r\n", "502"),
         ("x-forwarded-for: 203.0.113.9\r\n", "429"),

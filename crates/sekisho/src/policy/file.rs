@@ -154,8 +154,14 @@ pub(crate) struct StoreFile {
     /// `on_store_error = "local"`: a number above 0 and up to 1 (the default), or a text like `1/4`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<ShareSchema>"))]
     pub(crate) local_share: Option<Spanned<toml::Value>>,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) snapshot: Later,
+    /// A file that the memory store's state is kept in over a restart: written at the end and every `snapshot_every`, read at
+    /// the start. `${NAME}` is replaced. Not beside `url` or `shards`, whose store outlives a server.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) snapshot: Option<Spanned<String>>,
+    /// The time between two writes of `snapshot`, from `1s` to `1day`; `1min` by default. A crash loses at most what was used
+    /// in it.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) snapshot_every: Option<Spanned<String>>,
 }
 
 /// A number above 0 and up to 1, or a text like `1/4`.

@@ -67,6 +67,7 @@ codes! {
     Store = "SK030", Error, "An address, prefix, share or file of a shared store that cannot be, or one of these without an address.";
     Environment = "SK031", Error, "A `${NAME}` that the environment does not have, or a `$` that stands alone.";
     SharedLimit = "SK032", Error, "A limit that a shared store cannot count.";
+    Snapshot = "SK033", Error, "A snapshot beside a shared store, without a file, or how often one is written where there is none.";
     UnverifiedHeader = "SK101", Warning, "A key is a header that any client can make up, and no limit by address holds the same requests.";
     CostAboveCapacity = "SK102", Warning, "A cost can exceed a limit's capacity: such a request never passes.";
     PlanFromClient = "SK103", Warning, "The plan is chosen by a header: whoever sets that header chooses the plan.";

@@ -1,6 +1,6 @@
 //! Clients that no limit holds for, and clients that are refused: by address block, and in a policy by key.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 use ipnet::IpNet;
 
@@ -12,6 +12,18 @@ use crate::{digest::Seed, key::Key};
 pub(crate) struct List {
     blocks: Vec<IpNet>,
     keys: BTreeSet<Key>,
+    /// The keys as they are written, for digests under another seed.
+    named: Written,
+}
+
+/// Keys as the file has them: some are secrets, so nobody prints them.
+#[derive(Clone, Default)]
+struct Written(Vec<Box<[String]>>);
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Written({} keys)", self.0.len())
+    }
 }
 
 /// Both lists. Who is on both is refused.
@@ -19,6 +31,14 @@ pub(crate) struct List {
 pub(crate) struct Lists {
     pub(crate) allow: List,
     pub(crate) deny: List,
+}
+
+impl Lists {
+    /// Makes the digests of a policy's keys anew, under another seed.
+    pub(crate) fn rekey(&mut self, key: &KeySpec, seed: &Seed) {
+        self.allow.rekey(key, seed);
+        self.deny.rekey(key, seed);
+    }
 }
 
 impl List {
@@ -43,7 +63,10 @@ impl List {
         for values in &file.key {
             let named = key.and_then(|key| key.named(values.get_ref().as_slice(), seed));
             match (key, named) {
-                (_, Some(keys)) => list.keys.extend(keys),
+                (_, Some(keys)) => {
+                    list.keys.extend(keys);
+                    list.named.0.push(values.get_ref().as_slice().into());
+                }
                 (Some(key), None) => problems.add(
                     Code::List,
                     values.span(),
@@ -57,6 +80,12 @@ impl List {
             }
         }
         list
+    }
+
+    /// Makes the digests of the keys anew.
+    fn rekey(&mut self, key: &KeySpec, seed: &Seed) {
+        let keys = self.named.0.iter().filter_map(|values| key.named(values, seed));
+        self.keys = keys.flatten().collect();
     }
 
     pub(crate) fn has_address(&self, client: Option<IpAddr>) -> bool {

@@ -87,6 +87,24 @@ pub struct StoreSettings {
     pub max_entries: Option<usize>,
     /// What happens to new keys when it is full.
     pub overflow: Option<Overflow>,
+    /// Where the memory store's state is kept over a restart; nowhere when absent. Whoever opens the store sees to it, with
+    /// [`Snapshot`](crate::Snapshot).
+    pub snapshot: Option<SnapshotSettings>,
+}
+
+/// Where the memory store's state is kept over a restart, and how often it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SnapshotSettings {
+    /// The file. A relative path begins at the process's working directory.
+    pub path: PathBuf,
+    /// The time between two writes while the server runs.
+    pub every: Span,
+}
+
+impl SnapshotSettings {
+    /// The time between two writes when the file names none.
+    pub const EVERY: Span = Span::from_secs(60);
 }
 
 /// A store that several servers count in together. Its passwords are shown nowhere.

@@ -8,10 +8,7 @@ use std::{
     future,
     sync::{
         Arc,
-        atomic::{
-            AtomicU64, AtomicUsize,
-            Ordering::{AcqRel, Acquire, Relaxed},
-        },
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -108,10 +105,8 @@ pub struct Memory {
     seed: Seed,
     overflow: Overflow,
     overflowed: AtomicU64,
-    /// How many are looking at all entries: while anybody does, none moves to where they have looked already.
-    visitors: AtomicUsize,
-    /// Before this time, state may lie in the future: the clock was set back since it was written.
-    repair_before: Timestamp,
+    /// States may lie after a `now` before this: they were written by a clock that was ahead. `EPOCH`: none do.
+    pub(crate) repair_before: Timestamp,
 }
 
 impl Default for Memory {
@@ -141,7 +136,6 @@ impl Memory {
             seed: options.seed,
             overflow: options.overflow,
             overflowed: AtomicU64::new(0),
-            visitors: AtomicUsize::new(0),
             repair_before: Timestamp::EPOCH,
         }
     }
@@ -218,7 +212,7 @@ impl Memory {
                 dropped += gone;
                 leaf += 1;
             }
-            while self.visitors.load(Acquire) == 0 && self.table.lock(index).merge(&self.table) {}
+            while self.table.lock(index).merge(&self.table) {}
         }
         dropped
     }
@@ -229,45 +223,46 @@ impl Memory {
         self.table.lock(self.table.shard_of(digest)).remove(&self.table, digest)
     }
 
-    /// Shows every entry: its digest, its state, and the instant from which the state equals a fresh one. A small part of the table
-    /// is held at a time, so what is shown are the entries of no single instant; one that moves meanwhile may be shown twice, the
-    /// later time as it is then.
-    pub(crate) fn visit(&self, mut each: impl FnMut(u128, &State, Timestamp)) {
-        let _before = self.visitors.fetch_add(1, AcqRel);
-        for index in 0..self.table.shards() {
-            let mut leaf = 0;
-            while self.table.lock(index).visit(leaf, &mut each) {
-                leaf += 1;
-            }
-        }
-        let _before = self.visitors.fetch_sub(1, AcqRel);
+    /// Begins to show every entry, a small part of the table at a time.
+    pub(crate) fn visit(&self) -> Visit<'_> {
+        self.table.enter();
+        Visit { table: &self.table, shard: 0, leaf: 0 }
     }
 
-    /// Puts an entry back that [`visit`](Self::visit) of a store with the same seed has shown. One that is there already is replaced.
+    /// Returns the seed that entries are found with.
+    pub(crate) const fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    /// Puts an entry back that a [visit](Self::visit) of a store with the same seed has shown, unless it has become fresh. It takes a
+    /// place that is kept for keys that share only when it `may_share`.
     ///
     /// # Errors
-    /// [`StoreError::Full`] when there is no room for it.
+    /// [`StoreError::Full`] when there is no room for it, [`StoreError::Twice`] when it is there already.
     pub(crate) fn put(
         &self,
         digest: u128,
         state: State,
         fresh_at: Timestamp,
+        may_share: bool,
     ) -> Result<(), StoreError> {
         let now = self.clock.now();
         if fresh_at <= now {
             return Ok(());
         }
-        let words = Words::of(&state, fresh_at);
-        let bytes = heap_bytes(&state) + if words.is_none() { STATE_BYTES_MAX } else { 0 };
-        self.table.grow(bytes).map_err(|_| StoreError::Full)?;
         let mut shard = self.table.lock(self.table.shard_of(digest));
-        let _replaced = shard.remove(&self.table, digest);
+        if shard.find(digest).is_some() {
+            return Err(StoreError::Twice);
+        }
+        let (words, log) = (Words::of(&state, fresh_at), heap_bytes(&state));
+        let beside = if words.is_none() { STATE_BYTES_MAX } else { 0 };
+        self.table.grow(log + beside).map_err(|_| StoreError::Full)?;
+        self.table.shrink(beside);
         let sweep = Sweep { now, spare: &[] };
-        let place = shard.insert(&self.table, digest, sweep, true).map_err(|_| {
-            self.table.shrink(bytes);
+        let place = shard.insert(&self.table, digest, sweep, may_share).map_err(|_| {
+            self.table.shrink(log);
             StoreError::Full
         })?;
-        self.table.shrink(bytes - heap_bytes(&state));
         shard.set(&self.table, place, state, (words, fresh_at));
         Ok(())
     }
@@ -313,6 +308,36 @@ impl Memory {
         self.table.shrink(beside.unwrap_or_default());
         shard.set(&self.table, place, state, (words, fresh_at));
         Ok(settled)
+    }
+}
+
+/// Shows every entry of a store, a leaf of the table at a time: only that is held, and only meanwhile, so what is shown are the
+/// entries of no single instant. None is shown twice, and none that is there throughout is missed.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    table: &'a Table,
+    shard: usize,
+    leaf: usize,
+}
+
+impl Visit<'_> {
+    /// Shows the entries of the next part: the digest, the state, and the instant from which the state equals a fresh one. Returns
+    /// whether there was a part.
+    pub(crate) fn next(&mut self, mut each: impl FnMut(u128, &State, Timestamp)) -> bool {
+        while self.shard < self.table.shards() {
+            if self.table.lock(self.shard).visit(self.leaf, &mut each) {
+                self.leaf += 1;
+                return true;
+            }
+            (self.shard, self.leaf) = (self.shard + 1, 0);
+        }
+        false
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.table.leave();
     }
 }
 

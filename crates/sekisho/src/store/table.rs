@@ -44,6 +44,8 @@ pub(super) struct Table {
     /// Entries that only shared ones may take.
     reserved: usize,
     pub(super) max_bytes: usize,
+    /// How many are looking at all entries. While anybody does, none moves from leaf to leaf: leaves grow instead of splitting.
+    visitors: AtomicUsize,
     /// Whether nothing is dropped for being stale.
     pub(super) keep_all: bool,
 }
@@ -64,6 +66,7 @@ impl Table {
             max_entries,
             reserved: (max_entries / 16).clamp(1, 256).min(max_entries),
             max_bytes,
+            visitors: AtomicUsize::new(0),
             keep_all,
         }
     }
@@ -76,6 +79,19 @@ impl Table {
     #[inline]
     pub(super) fn lock(&self, shard: usize) -> Guard<'_, Shard> {
         self.shards[shard].0.lock()
+    }
+
+    /// Notes that somebody looks at all entries from now on. Whoever holds a shard later sees it.
+    pub(super) fn enter(&self) {
+        let _before = self.visitors.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn leave(&self) {
+        let _before = self.visitors.fetch_sub(1, Relaxed);
+    }
+
+    fn is_visited(&self) -> bool {
+        self.visitors.load(Relaxed) > 0
     }
 
     pub(super) const fn shards(&self) -> usize {

@@ -7,5 +7,6 @@ mod files;
 mod memory;
 mod outage;
 mod patience;
+mod snapshots;
 mod stores;
 mod waits;

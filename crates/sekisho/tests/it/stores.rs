@@ -31,6 +31,21 @@ fn without_a_url_counts_are_in_memory() {
 }
 
 #[test]
+fn a_snapshot_has_a_path_and_a_time() {
+    assert_eq!(parse(POLICY).unwrap().settings().store.snapshot, None);
+    for (fields, path, every) in [
+        ("snapshot = \"state.snapshot\"", "state.snapshot", 60),
+        ("snapshot = \"/run/${HOST}/$$\"\nsnapshot_every = \"5s\"", "/run/redis.example:7000/$", 5),
+        ("snapshot = \"a\"\nsnapshot_every = \"1day\"", "a", 86_400),
+    ] {
+        let set = parse(&file(fields)).unwrap();
+        let snapshot = set.settings().store.snapshot.as_ref().unwrap();
+        assert_eq!((&*snapshot.path, snapshot.every), (Path::new(path), Span::from_secs(every)));
+        assert_eq!(set.warnings(), []);
+    }
+}
+
+#[test]
 fn a_url_alone_has_the_usual_rest() {
     let set = parse(&file("url = \"redis://127.0.0.1\"")).unwrap();
     let shared = set.settings().store.shared.clone().unwrap();
@@ -188,7 +203,33 @@ fn every_wrong_field_has_its_code_line_field_and_words() {
         ("ca_file = \"p\"", Code::Store, 2, "store.ca_file", "`url"),
         ("digest_secret = \"0123456789abcdef\"", Code::Store, 2, "store.digest_secret", "`url"),
         ("local_share = 1", Code::Store, 2, "store.local_share", "`url"),
-        ("snapshot = \"x\"", Code::NotYet, 2, "store.snapshot", "not in this version"),
+        ("snapshot = \"\"", Code::Snapshot, 2, "store.snapshot", "path of a file"),
+        ("snapshot = \"state/\"", Code::Snapshot, 2, "store.snapshot", "path of a file"),
+        ("snapshot = 5", Code::WrongType, 2, "store.snapshot", "string"),
+        ("snapshot = \"${NOBODY}\"", Code::Environment, 2, "store.snapshot", "`NOBODY`"),
+        ("snapshot_every = \"1min\"", Code::Snapshot, 2, "store.snapshot_every", "name one"),
+        (
+            "snapshot = \"x\"\nsnapshot_every = \"999ms\"",
+            Code::Number,
+            3,
+            "store.snapshot_every",
+            "1 s to 1 day",
+        ),
+        (
+            "snapshot = \"x\"\nsnapshot_every = \"25h\"",
+            Code::Number,
+            3,
+            "store.snapshot_every",
+            "1 s to 1 day",
+        ),
+        (&format!("{url}\nsnapshot = \"x\""), Code::Snapshot, 3, "store.snapshot", "leave it out"),
+        (
+            "shards = [\"redis://a\"]\nsnapshot_every = \"1min\"",
+            Code::Snapshot,
+            3,
+            "store.snapshot_every",
+            "leave it out",
+        ),
     ] {
         expect(&file(store), code, line, field, words);
     }

@@ -7,10 +7,9 @@ use crate::policy::{
 };
 
 /// The names of fields that no table has in this version.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 10] = [
     "grpc",
     "resp",
-    "snapshot",
     "ban",
     "on_change",
     "enforce_percent",
@@ -28,7 +27,6 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
     if let Some(listen) = &file.listen {
         refuse_all(&[("grpc", &listen.grpc), ("resp", &listen.resp)], problems);
     }
-    refuse_all(&[("snapshot", &file.store.snapshot)], problems);
     for policy in &file.policy {
         let policy = policy.get_ref();
         refuse_all(

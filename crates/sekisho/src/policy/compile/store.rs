@@ -1,5 +1,7 @@
 //! Where counts live: in this process's memory, or in a store that several servers share.
 
+mod snapshot;
+
 use sekisho_core::{Limit, Period, Span};
 
 use super::Problems;
@@ -63,12 +65,13 @@ pub(super) fn compile(
     });
     let shared = shared(file, lookup, problems);
     let secret = secret(file, lookup, problems);
+    let snapshot = snapshot::compile(file, lookup, problems);
     let seed = match &shared {
         // All servers that share a store must find the same key for the same client, after a restart as well.
         Some(shared) => Seed::derived(secret.as_deref().unwrap_or(&shared.prefix)),
         None => Seed::random(),
     };
-    (StoreSettings { shared, max_bytes, max_entries, overflow }, seed)
+    (StoreSettings { shared, max_bytes, max_entries, overflow, snapshot }, seed)
 }
 
 fn parse_bytes(bytes: &Bytes) -> Option<usize> {

@@ -111,12 +111,9 @@ impl Memory {
             let call = call(charge);
             let shard = held.shard(*digest);
             let place = shard.find(*digest);
-            if let Some(place) = place {
-                self.repair(shard, place, charge.limit, call);
-            }
             let judge = |state: &State| charge.limit.judge(state, call, &Zones);
             let verdict = match place {
-                Some(place) => shard.with_state(place, judge),
+                Some(place) => self.repaired(shard, place, (charge.limit, call), judge),
                 None => judge(&State::Fresh),
             };
             verdicts.push(ask.in_time(verdict));

@@ -76,7 +76,7 @@ impl<'a> One<'a> {
         Call { now, cost: self.cost, mode: self.mode }
     }
 
-    fn judge(&self, state: &State, now: Timestamp) -> Verdict {
+    pub(super) fn judge(&self, state: &State, now: Timestamp) -> Verdict {
         let verdict = self.limit.judge(state, self.call(now), &Zones);
         Ask { charges: &[], mode: self.mode, longest: self.longest }.in_time(verdict)
     }
@@ -171,8 +171,7 @@ impl Memory {
         now: Timestamp,
     ) -> Result<Verdict, StoreError> {
         let call = one.call(now);
-        self.repair(shard, place, one.limit, call);
-        let verdict = shard.with_state(place, |state| one.judge(state, now));
+        let verdict = self.repaired(shard, place, (one.limit, call), |state| one.judge(state, now));
         if !verdict.is_allowed() || !changes(one.limit, one.cost, one.mode) {
             return Ok(verdict);
         }
@@ -183,11 +182,27 @@ impl Memory {
         }
     }
 
-    /// Moves what lies in the future to now, where a clock may have been set back.
-    pub(super) fn repair(&self, shard: &mut Shard, place: Place, limit: &Limit, call: Call) {
-        if call.now >= self.repair_before || call.mode == Mode::Look {
-            return;
+    /// Judges the state at a place, in which nothing lies in the future: where a clock may have been set back, that is moved to now
+    /// first, and stored by all but a look.
+    pub(super) fn repaired(
+        &self,
+        shard: &mut Shard,
+        place: Place,
+        (limit, call): (&Limit, Call),
+        judge: impl FnOnce(&State) -> Verdict,
+    ) -> Verdict {
+        if call.now < self.repair_before && (call.mode == Mode::Look || call.cost == 0) {
+            let mut state = shard.with_state(place, State::clone);
+            limit.repair(&mut state, call.now, &Zones);
+            return judge(&state);
         }
+        if call.now < self.repair_before {
+            self.repair(shard, place, limit, call);
+        }
+        shard.with_state(place, judge)
+    }
+
+    fn repair(&self, shard: &mut Shard, place: Place, limit: &Limit, call: Call) {
         let was_large = shard.is_large(place);
         let mut state = shard.take(place);
         limit.repair(&mut state, call.now, &Zones);

@@ -211,7 +211,7 @@ impl Shard {
         if !self.leaves[leaf].is_full(false) {
             return Ok(leaf);
         }
-        if self.len >= PER_LEAF * self.leaves.len() {
+        if self.len >= PER_LEAF * self.leaves.len() && !of.is_visited() {
             // Where there are no bytes for it, the leaf that is full may still find some.
             let _split = self.split(of);
         }
@@ -352,7 +352,7 @@ impl Shard {
     /// Undoes a split when there are far fewer entries than leaves for them. Returns whether it did.
     pub(in crate::store) fn merge(&mut self, of: &Table) -> bool {
         let Some(last) = self.leaves.len().checked_sub(1) else { return false };
-        if 4 * self.len >= PER_LEAF * self.leaves.len() {
+        if 4 * self.len >= PER_LEAF * self.leaves.len() || of.is_visited() {
             return false;
         }
         let Some(to) = (last > 0).then(|| parent(last)) else {

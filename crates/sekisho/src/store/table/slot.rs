@@ -1,13 +1,13 @@
 //! One key's state in 32 bytes: its digest, and the state in two words.
 //!
-//! The upper two bits of the first word say what the words are; the rest of it is an instant, up to the year 2116:
+//! The upper two bits of the first word say what the words are; the rest of it is an instant, which reaches to the year 2116:
 //!
 //! | kind | first word | second word |
 //! |---|---|---|
 //! | empty | 0 | 0 |
 //! | bucket | the whole nanoseconds of the TAT | its remainder and the amount, 32 bits each |
 //! | window | the window's start | kind (2), period (26), units used (36, or twice 18) |
-//! | elsewhere | from when it equals a fresh one | the number of its place |
+//! | elsewhere | from when it equals a fresh one, but for two bits | the number of its place (32), and those two |
 //!
 //! Whatever does not fit is kept elsewhere, so nothing is ever rounded.
 
@@ -149,7 +149,8 @@ impl Words {
 
     /// Returns the words of a state that is kept at a place elsewhere.
     pub(super) fn elsewhere(place: u32, fresh_at: Timestamp) -> Self {
-        Self(ELSEWHERE << TAG_SHIFT | fresh_at.as_nanos().min(INSTANT), place.into())
+        let ns = fresh_at.as_nanos();
+        Self(ELSEWHERE << TAG_SHIFT | ns >> 2, (ns & 3) << 32 | u64::from(place))
     }
 
     /// Returns where the state is kept, if it is elsewhere.
@@ -166,8 +167,10 @@ impl Words {
         match self.0 >> TAG_SHIFT {
             // Any remainder makes it the next nanosecond.
             BUCKET => Timestamp::from_nanos(instant + u64::from(self.1 >> 32 > 0)),
-            ELSEWHERE if instant == INSTANT => Timestamp::NEVER,
-            ELSEWHERE => Timestamp::from_nanos(instant),
+            ELSEWHERE => match instant << 2 | self.1 >> 32 {
+                ns if ns > Timestamp::MAX.as_nanos() => Timestamp::NEVER,
+                ns => Timestamp::from_nanos(ns),
+            },
             _ => self.window_fresh_at(),
         }
     }

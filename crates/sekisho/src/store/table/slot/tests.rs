@@ -133,8 +133,9 @@ fn elsewhere_says_where_and_until_when() {
     let words = Words::elsewhere(u32::MAX, Timestamp::from_nanos(5));
     assert_eq!((words.place(), words.fresh_at()), (Some(u32::MAX), Timestamp::from_nanos(5)));
     assert_eq!((words.state(), words.bucket()), (None, None));
-    for never in [Timestamp::NEVER, Timestamp::MAX, Timestamp::from_nanos(INSTANT)] {
-        assert_eq!(Words::elsewhere(0, never).fresh_at(), Timestamp::NEVER);
+    for at in [Timestamp::NEVER, Timestamp::MAX, Timestamp::from_nanos(INSTANT + 7)] {
+        assert_eq!(Words::elsewhere(u32::MAX, at).fresh_at(), at);
+        assert_eq!(Words::elsewhere(7, at).place(), Some(7));
     }
     assert_eq!(Words::TAKEN.fresh_at(), Timestamp::NEVER);
     assert_eq!(Words::TAKEN.state(), Some(State::Fresh));
