@@ -9,6 +9,7 @@
     clippy::disallowed_methods,
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
     reason = "it measures time, prints what it measured, and may end early"
 )]
 
@@ -23,6 +24,8 @@ use std::env;
 
 use crate::report::Report;
 
+type Part<'a> = (&'static str, &'a dyn Fn(&mut Report));
+
 fn main() {
     if memory::answer() {
         return;
@@ -32,7 +35,7 @@ fn main() {
     let only = env::args().skip(1).find(|argument| !argument.starts_with("--"));
     let mut report = Report::default();
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    let parts: [(&str, &dyn Fn(&mut Report)); 5] = [
+    let parts: [Part<'_>; 5] = [
         ("hot", &hot::run),
         ("policies", &hot::policies),
         ("keyed", &|report| keyed::run(report, most)),

@@ -91,7 +91,9 @@ fn flooded(report: &mut Report, name: &str, limit: &str, keys: u32) {
     let spent: Vec<String> = (0..EXHAUSTED).map(|number| format!("spent-{number}")).collect();
     let exhausts = limit == SLOW;
     if exhausts {
-        spent.iter().for_each(|key| keep(limiter.force(key, 1_000)));
+        for key in &spent {
+            keep(limiter.force(key, 1_000));
+        }
     }
     let (mut times, mut most, mut early) = (Vec::new(), 0, 0.0);
     for number in 0..keys {
@@ -129,8 +131,9 @@ fn collisions(report: &mut Report) {
     const KEYS: usize = 100_000;
     let seed = [7; 16];
     // The low bits of the digest choose the part of the table.
-    let collides =
-        |key: &String| SipHasher13::new_with_key(&seed).hash(key.as_bytes()).as_u128() & 1_023 == 0;
+    let collides = |key: &String| {
+        SipHasher13::new_with_key(&seed).hash(key.as_bytes()).as_u128().trailing_zeros() >= 10
+    };
     let colliding: Vec<String> =
         (0_u64..).map(|number| format!("c{number}")).filter(collides).take(KEYS).collect();
     let random: Vec<String> = (0..KEYS).map(|number| format!("r{number}00000000")).collect();
@@ -138,7 +141,9 @@ fn collisions(report: &mut Report) {
         let options = MemoryOptions { seed, ..MemoryOptions::default() };
         let limiter = KeyedLimiter::with_store(SLOW.parse().unwrap(), Memory::new(options));
         let start = std::time::Instant::now();
-        keys.iter().for_each(|key| keep(limiter.outcome(key)));
+        for key in keys {
+            keep(limiter.outcome(key));
+        }
         start.elapsed().as_secs_f64() * 1e9 / KEYS as f64
     };
     let times = |keys: &[String], seed: &dyn Fn() -> Seed| {
