@@ -57,7 +57,7 @@ fn most(limit: &Metered, instants: u128) -> u128 {
             amount.saturating_mul(windows)
         }
         Algorithm::AnchoredWindow => anchored(amount, wide, after_first),
-        Algorithm::SlidingLog => amount.saturating_mul((after_first / wide).saturating_add(1)),
+        Algorithm::SlidingLog => logged(limit, wide, after_first),
         Algorithm::SlidingWindow => sliding(limit.amount().get(), period, after_first),
         Algorithm::TokenBucket | Algorithm::LeakyQueue => {
             let back = amount.saturating_mul(after_first) / wide;
@@ -68,6 +68,18 @@ fn most(limit: &Metered, instants: u128) -> u128 {
 
 fn divided_up(dividend: u128, divisor: NonZero<u128>) -> u128 {
     (dividend / divisor).saturating_add(u128::from(dividend % divisor > 0))
+}
+
+/// The amount at the first instant, one at which the log has an entry, and again whenever that has left: once a period, and
+/// from the second time on it is entered at the next instant of the resolution, and leaves a period after that.
+fn logged(limit: &Metered, period: NonZero<u128>, after_first: u128) -> u128 {
+    let resolution = u128::from(limit.resolution().as_nanos());
+    let again = after_first.checked_sub(period.get()).map_or(0, |rest| {
+        let apart = period.get().checked_next_multiple_of(resolution).and_then(NonZero::new);
+        let apart = apart.unwrap_or(period);
+        (rest / apart).saturating_add(1)
+    });
+    u128::from(limit.amount().get()).saturating_mul(again.saturating_add(1))
 }
 
 fn anchored(amount: u128, period: NonZero<u128>, after_first: u128) -> u128 {

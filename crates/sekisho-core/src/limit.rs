@@ -12,7 +12,7 @@ use crate::{
 
 /// What a request may spend.
 ///
-/// Written as `<amount>/<period> [burst <n>] [<algorithm>]`; [`FromStr`](core::str::FromStr) and
+/// Written as `<amount>/<period> [burst <n>] [<algorithm>] [resolution <length>]`; [`FromStr`](core::str::FromStr) and
 /// [`Display`](fmt::Display) give the text both ways, the latter in canonical form.
 ///
 /// ```
@@ -44,6 +44,8 @@ pub struct Metered {
     // divides for nothing but the units that are left.
     step: ExactSpan,
     full: ExactSpan,
+    // Invariant: 1 for all but a sliding log; at most the period.
+    resolution: NonZero<u64>,
 }
 
 impl Limit {
@@ -89,7 +91,44 @@ impl Limit {
         }
         let span =
             |units| ExactSpan::of(exact::times(units, rate.longest_ns().get()), rate.amount());
-        Ok(Self::Metered(Metered { rate, algorithm, burst, step: span(1), full: span(burst) }))
+        Ok(Self::Metered(Metered {
+            rate,
+            algorithm,
+            burst,
+            step: span(1),
+            full: span(burst),
+            resolution: NonZero::<u64>::MIN,
+        }))
+    }
+
+    /// Returns this sliding log with entries at multiples of `resolution` only, from 1 ns (every instant, as without one) to the
+    /// period: the log is smaller, and a request counts for less than one resolution longer.
+    ///
+    /// ```
+    /// use sekisho_core::{Limit, Span};
+    ///
+    /// let limit = "1000/h sliding-log".parse::<Limit>()?.with_resolution(Span::from_nanos(10_000_000))?;
+    /// assert_eq!(limit.to_string(), "1000/h sliding-log resolution 10ms");
+    /// # Ok::<(), sekisho_core::LimitError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LimitError::ResolutionWithoutUse`] on anything but a sliding log, [`LimitError::ZeroResolution`] and
+    /// [`LimitError::LongResolution`] for one that is nothing or longer than the period.
+    pub fn with_resolution(self, resolution: Span) -> Result<Self, LimitError> {
+        match self {
+            Self::Metered(metered) if metered.algorithm == Algorithm::SlidingLog => {
+                let resolution =
+                    NonZero::new(resolution.as_nanos()).ok_or(LimitError::ZeroResolution)?;
+                if resolution > metered.period_ns() {
+                    return Err(LimitError::LongResolution);
+                }
+                Ok(Self::Metered(Metered { resolution, ..metered }))
+            }
+            Self::Metered(_) | Self::Block | Self::Unlimited => {
+                Err(LimitError::ResolutionWithoutUse)
+            }
+        }
     }
 
     /// Returns the most units that can be there at once: L for windows and logs, B for a bucket, B + 1 for a queue, 0 for
@@ -148,6 +187,31 @@ impl Metered {
     /// ```
     pub const fn interval(&self) -> Option<Span> {
         if self.step.rest == 0 { Some(Span::from_nanos(self.step.ns)) } else { None }
+    }
+
+    /// Returns the distance between the instants at which a sliding log has entries: 1 ns if none was given, and for all else.
+    pub const fn resolution(&self) -> Span {
+        Span::from_nanos(self.resolution.get())
+    }
+
+    /// Returns a limit with other numbers, and the period, the algorithm and the resolution of this one.
+    ///
+    /// ```
+    /// # use sekisho_core::Limit;
+    /// let limit: Limit = "1000/h sliding-log resolution 10ms".parse()?;
+    /// let half = limit.as_metered().map(|metered| metered.with_numbers(500, None));
+    /// assert_eq!(half, Some("500/h sliding-log resolution 10ms".parse()));
+    /// # Ok::<(), sekisho_core::LimitError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Rate::new`] and [`Limit::metered`].
+    pub fn with_numbers(&self, amount: u64, burst: Option<u64>) -> Result<Limit, LimitError> {
+        let limit = Limit::metered(Rate::new(amount, *self.period())?, self.algorithm, burst)?;
+        if self.algorithm == Algorithm::SlidingLog {
+            return limit.with_resolution(self.resolution());
+        }
+        Ok(limit)
     }
 
     /// Returns the most units that can be there at once.
@@ -221,6 +285,14 @@ pub enum LimitError {
     ZoneWithoutCalendar,
     /// Not the name of a time zone.
     Zone,
+    /// The resolution is not a length of time.
+    Resolution,
+    /// A resolution of 0.
+    ZeroResolution,
+    /// A resolution longer than the period.
+    LongResolution,
+    /// A resolution on anything but a sliding log.
+    ResolutionWithoutUse,
     /// A word that is no algorithm, or one too many.
     Word,
     /// A sliding log in a build without the feature `alloc`.
@@ -231,7 +303,7 @@ impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape => f.write_str(
-                "a limit is `<amount>/<period> [burst <n>] [<algorithm>]`, like `60/min` or `100/30s burst 20`; or `block`, or `unlimited`",
+                "a limit is `<amount>/<period> [burst <n>] [<algorithm>] [resolution <length>]`, like `60/min` or `100/30s burst 20`; or `block`, or `unlimited`",
             ),
             Self::Amount => f.write_str("the amount is a whole number from 1 to 18446744073709551615"),
             Self::ZeroAmount => f.write_str(
@@ -259,8 +331,16 @@ impl fmt::Display for LimitError {
                 f.write_str("only `calendar-day` and `calendar-month` have a zone: leave it out")
             }
             Self::Zone => f.write_str("`zone` is followed by an IANA name, as in `zone Asia/Tokyo`"),
+            Self::Resolution => f.write_str(
+                "`resolution` is followed by a length of time, as in `resolution 10ms`",
+            ),
+            Self::ZeroResolution => f.write_str("the resolution is at least 1ns"),
+            Self::LongResolution => f.write_str("the resolution is at most the period"),
+            Self::ResolutionWithoutUse => f.write_str(
+                "only a `sliding-log` has a resolution: leave it out, or write `sliding-log` before it",
+            ),
             Self::Word => f.write_str(
-                "after the rate come `burst <n>`, `zone <name>` and one algorithm: token-bucket, leaky-queue, fixed-window, anchored-window, sliding-window or sliding-log",
+                "after the rate come `burst <n>`, `zone <name>`, one algorithm (token-bucket, leaky-queue, fixed-window, anchored-window, sliding-window or sliding-log), and last the `resolution <length>` of a sliding-log",
             ),
             Self::NeedsAlloc => f.write_str("a sliding log needs the feature `alloc`"),
         }

@@ -26,8 +26,9 @@ impl Timestamp {
         Self::from_nanos(seconds.saturating_mul(1_000_000_000))
     }
 
-    /// Returns an instant that may lie after the end of time: an end of a window, or of a wait, is computed, never given.
-    pub(crate) const fn beyond(ns: u64) -> Self {
+    /// Returns an instant that may lie after the end of time: an end of a window, or of a wait, or an entry of a log with a resolution,
+    /// is computed, never given. For those who keep what was computed.
+    pub const fn beyond(ns: u64) -> Self {
         Self(ns)
     }
 

@@ -1,6 +1,6 @@
 -- The sliding log: the time and units of every request of the last period.
 --
--- Words     amount  cost  period us
+-- Words     amount  cost  period us  resolution us, 0 where there is none
 -- State     l <units before>, then for each entry <us> <units>, each number of 16 digits
 --           Strictly ascending in time. Units are running sums, so that what lies between two entries is one subtraction, and
 --           an entry is found by halving: a log of any length is judged by looking at a few of its entries.
@@ -53,26 +53,36 @@ local function make_log()
     return format('l %016d', before) .. body .. more
   end
 
-  -- What lies after now meets at now, where an entry may be already.
+  -- Returns the time at which a request is entered: the first multiple of the resolution that is not before it.
+  local function entered(account, at)
+    local resolution = account.words[4]
+    local past = resolution > 0 and fmod(at, resolution) or 0
+    return past == 0 and at or at - past + resolution
+  end
+
+  -- What lies after the time at which a request of now is entered meets there, where an entry may be already.
   function log.repair(account, now)
-    local later = first_where(account, 1, function(at) return at > now end)
+    local newest = entered(account, now)
+    local later = first_where(account, 1, function(at) return at > newest end)
     if later > account.count then return false end
     local _, sum_of_all = entry(account, account.count)
     local stays = later - 1
-    if stays > 0 and entry(account, stays) == now then stays = stays - 1 end
-    set_text(account, cut(account, 1, stays, record(now, sum_of_all)))
+    if stays > 0 and entry(account, stays) == newest then stays = stays - 1 end
+    set_text(account, cut(account, 1, stays, record(newest, sum_of_all)))
     return true
   end
 
-  -- Returns the time at which a request is judged and entered (a late one at the newest entry's), the units that are younger
-  -- than a period then, and the place of the first of them.
+  -- Returns the time at which a request is entered, the units that are younger than a period when it is judged, and the place of
+  -- the first of them. It is judged when it comes. One that would be entered before the newest entry is late: it is entered
+  -- there, and judged when the first is that is entered there: right after one resolution before it.
   local function live(account, now)
     local newest, sum_of_all = entry(account, account.count)
-    local at, period = max(now, newest or now), account.words[3]
-    local first = first_where(account, 1, function(time) return at < time + period end)
+    newest = newest or 0
+    local judged, period = max(now, newest - account.words[4]), account.words[3]
+    local first = first_where(account, 1, function(time) return judged < time + period end)
     local _, before = entry(account, first - 1)
     if before > sum_of_all then never_written() end
-    return at, sum_of_all - before, first
+    return max(entered(account, now), newest), sum_of_all - before, first
   end
 
   -- Takes so many units off the sums from a place on, and the entry at that place away if it has no units left.
@@ -116,7 +126,7 @@ local function make_log()
 
   function log.refund(account, now, at)
     local _, _, first = live(account, now)
-    local place = place_of(account, first, at)
+    local place = place_of(account, first, entered(account, at))
     if not place then return false end
     local _, before = entry(account, place - 1)
     local _, units = entry(account, place)
@@ -134,7 +144,7 @@ local function make_log()
     local _, before = entry(account, first - 1)
     local keep = { [first] = true, [account.count] = true }
     local back = 0
-    local place = refund_at and place_of(account, first, refund_at)
+    local place = refund_at and place_of(account, first, entered(account, refund_at))
     if place then
       local _, sum_before = entry(account, place - 1)
       local _, sum_then = entry(account, place)

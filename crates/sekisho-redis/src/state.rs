@@ -4,9 +4,8 @@ use std::num::NonZero;
 
 use sekisho::Zones;
 use sekisho_core::{
-    Algorithm, AnchoredWindow, Call, ExactTime, FixedWindow, LeakyQueue, Limit, Metered, Mode,
-    Period, Rate, SlidingWindow, Span, State, Timestamp, TokenBucket, Verdict,
-    limits::PERIOD_NS_MAX,
+    Algorithm, AnchoredWindow, Entry, ExactTime, FixedWindow, LeakyQueue, Limit, Metered, Period,
+    Rate, SlidingLog, SlidingWindow, State, Timestamp, TokenBucket,
 };
 
 use crate::words;
@@ -97,29 +96,23 @@ fn debts(words: &[u64]) -> Option<Vec<Timestamp>> {
     if words.len() > 1 { None } else { words.iter().map(|us| timestamp(*us)).collect() }
 }
 
-/// Returns the log of some entries, whose units are running sums: the core has no other way to make one than to charge it.
+/// Returns the log of some entries, whose units are running sums.
 fn log(words: &[u64]) -> Option<State> {
-    // Nothing leaves under the longest period that there is.
-    let period = Period::fixed(Span::from_nanos(PERIOD_NS_MAX)).ok()?;
-    let limit = Rate::new(u64::MAX, period).ok()?.sliding_log().ok()?;
     let (before, entries) = words.split_first()?;
-    let mut state = State::Fresh;
-    let (mut last, mut sum) = (None, *before);
-    for entry in entries.chunks(2) {
-        let &[us, sum_then] = entry else { return None };
-        let units = sum_then.checked_sub(sum).filter(|units| *units > 0)?;
-        if last.is_some_and(|last| us <= last) {
-            return None;
-        }
-        (last, sum) = (Some(us), sum_then);
-        charge(&limit, &mut state, timestamp(us)?, units);
-    }
-    Some(state)
-}
-
-fn charge(limit: &Limit, state: &mut State, now: Timestamp, cost: u64) {
-    let call = Call { now, cost, mode: Mode::Force };
-    let _verdict = limit.settle(state, call, Verdict::UNLIMITED, &Zones);
+    let mut sum = *before;
+    let entries: Option<Vec<Entry>> = entries
+        .chunks(2)
+        .map(|entry| {
+            let &[us, sum_then] = entry else { return None };
+            let units = sum_then.checked_sub(sum)?;
+            sum = sum_then;
+            Some(Entry { at: timestamp(us)?, units })
+        })
+        .collect();
+    Some(match entries? {
+        none if none.is_empty() => State::Fresh,
+        entries => State::SlidingLog(SlidingLog::from_entries(entries)?),
+    })
 }
 
 /// Returns the instant `us` microseconds after the epoch.
@@ -141,6 +134,7 @@ fn instant(us: u64, rest: u64, amount: u64) -> Option<ExactTime> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use sekisho_core::{Call, Mode};
 
     use super::*;
 

@@ -127,7 +127,8 @@ pub(crate) fn words(
         (Algorithm::FixedWindow, Period::Calendar(..)) => (b'k', period),
         (Algorithm::FixedWindow, _) => (b'w', period),
         (Algorithm::AnchoredWindow, _) => (b'a', period),
-        (Algorithm::SlidingLog, _) => (b'l', period),
+        // An entry may lie ahead by less than its resolution.
+        (Algorithm::SlidingLog, _) => (b'l', period + resolution(limit)?.saturating_sub(1)),
         (Algorithm::SlidingWindow, _) => (b's', 2 * period),
         (Algorithm::TokenBucket | Algorithm::LeakyQueue, _) => {
             return time_words(limit, (cost, units), period, manner, now);
@@ -139,7 +140,19 @@ pub(crate) fn words(
         Period::Calendar(..) => windows.iter().for_each(|window| words.add(&bounds(window))),
         Period::Fixed(_) => words.add(&[period]),
     }
+    if limit.algorithm() == Algorithm::SlidingLog {
+        words.add(&[resolution(limit)?]);
+    }
     Ok(words)
+}
+
+/// Returns how far apart the entries of a log are, in microseconds; 0 where each time has its own.
+fn resolution(limit: &Metered) -> Result<u64, StoreError> {
+    match limit.resolution().as_nanos() {
+        1 => Ok(0),
+        ns if ns.is_multiple_of(US) => Ok(ns / US),
+        _ => Err(unsupported("resolution between two microseconds")),
+    }
 }
 
 /// Returns the words of a limit whose state is one time.
@@ -254,6 +267,10 @@ mod tests {
             told("1000000000000/day", 1, 0),
             bucket(day, [amount, 1, 0, day, day, 0, day, 0, amount, day])
         );
+        let log = |matters, resolution| Ok(Words::new(b'l', matters, &[7, 1, minute, resolution]));
+        assert_eq!(told("7/min sliding-log", 1, 0), log(minute, 0));
+        assert_eq!(told("7/min sliding-log resolution 1us", 1, 0), log(minute, 1));
+        assert_eq!(told("7/min sliding-log resolution 10ms", 1, 0), log(minute + 9_999, 10_000));
         let window = Words::new(b'w', minute, &[10, 3, minute]);
         assert_eq!(told("10/min fixed-window", 3, 0), Ok(window));
     }
@@ -291,6 +308,9 @@ mod tests {
         for (limit, now) in [
             ("1/500ns", 0),
             ("1/1500ns fixed-window", 0),
+            ("1/s sliding-log resolution 1500ns", 0),
+            ("1/s sliding-log resolution 999ns", 0),
+            ("60/min sliding-log resolution 3us", EXACT_MAX - 60_000_002),
             ("2251799813685249/s", 0),
             ("2251799813685249/s fixed-window", 0),
             ("60/min", EXACT_MAX - 60_000_000),
@@ -303,6 +323,8 @@ mod tests {
         }
         assert!(told("2251799813685248/s", 1, 0).is_ok());
         assert!(told("60/min", 1, EXACT_MAX - 60_000_001).is_ok());
+        let log = "60/min sliding-log resolution 3us";
+        assert!(told(log, 1, EXACT_MAX - 60_000_003).is_ok());
         assert_eq!(
             microseconds(Timestamp::from_nanos(1_500)),
             Err(unsupported("time between two microseconds"))

@@ -68,7 +68,13 @@ pub fn worst(limit: &Limit, within: Span, closed: bool) -> Result<Worst, Untried
     let period = metered.period().shortest().as_nanos();
     match metered.algorithm() {
         Algorithm::FixedWindow => tried(limit, &[], &window_starts(metered, last)?, last),
-        Algorithm::SlidingLog => tried(limit, &[], &every(0, period, last)?, last),
+        Algorithm::SlidingLog => {
+            // What came at 0 leaves after a period. What comes then is entered at the next instant of the resolution.
+            let mut times = vec![0];
+            let apart = period.next_multiple_of(metered.resolution().as_nanos());
+            times.extend(every(period, apart, last)?);
+            tried(limit, &[], &times, last)
+        }
         Algorithm::AnchoredWindow => {
             let inside = tried(limit, &[], &every(0, period, last)?, last)?;
             // A unit that comes before the stretch opens the window whose last instant begins it.
@@ -241,6 +247,7 @@ mod tests {
             "60/min fixed-window",
             "60/min anchored-window",
             "60/min sliding-log",
+            "60/min sliding-log resolution 7s",
             "60/min sliding-window",
             "60/min",
             "60/min burst 10",
@@ -265,6 +272,8 @@ mod tests {
             "2/3ns anchored-window",
             "2/1ns anchored-window",
             "2/3ns sliding-log",
+            "2/3ns sliding-log resolution 2ns",
+            "2/3ns sliding-log resolution 3ns",
             "2/3ns burst 2",
             "1/2ns burst 1 leaky-queue",
         ] {

@@ -23,7 +23,11 @@ pub fn core_limit(of: &ModelLimit) -> Limit {
     };
     let limit = Period::fixed(Span::from_nanos(of.period_ns))
         .and_then(|period| Rate::new(of.amount, period))
-        .and_then(|rate| Limit::metered(rate, algorithm, burst));
+        .and_then(|rate| Limit::metered(rate, algorithm, burst))
+        .and_then(|limit| match algorithm {
+            Algorithm::SlidingLog => limit.with_resolution(Span::from_nanos(of.resolution_ns)),
+            _ => Ok(limit),
+        });
     limit.unwrap_or_else(|error| panic!("{of:?}: {error}"))
 }
 
@@ -33,9 +37,14 @@ pub fn core_limit(of: &ModelLimit) -> Limit {
 ///
 /// When the text is no limit of a fixed period.
 pub fn model_limit(text: &str) -> ModelLimit {
-    let limit: Limit = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
-    let Some(metered) = limit.as_metered() else { panic!("{text} does not count") };
-    let Period::Fixed(period) = metered.period() else { panic!("{text} has no fixed period") };
+    let limit = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    numbers(&limit).unwrap_or_else(|| panic!("{text} does not count, or has no fixed period"))
+}
+
+/// Returns the model's numbers of a limit; `None` when it does not count or its period is a calendar's.
+pub fn numbers(of: &Limit) -> Option<ModelLimit> {
+    let metered = of.as_metered()?;
+    let Period::Fixed(period) = metered.period() else { return None };
     let algorithm = match metered.algorithm() {
         Algorithm::FixedWindow => model::Algorithm::FixedWindow,
         Algorithm::AnchoredWindow => model::Algorithm::AnchoredWindow,
@@ -44,8 +53,13 @@ pub fn model_limit(text: &str) -> ModelLimit {
         Algorithm::TokenBucket => model::Algorithm::TokenBucket,
         Algorithm::LeakyQueue => model::Algorithm::LeakyQueue,
     };
-    let (amount, burst) = (metered.amount().get(), metered.burst());
-    ModelLimit { algorithm, amount, period_ns: period.get(), burst }
+    Some(ModelLimit {
+        algorithm,
+        amount: metered.amount().get(),
+        period_ns: period.get(),
+        burst: metered.burst(),
+        resolution_ns: metered.resolution().as_nanos(),
+    })
 }
 
 /// Returns the core's mode. A refund of a charge after the end of time cannot be asked for.

@@ -74,7 +74,22 @@ pub fn random_limit(rng: &mut Rng) -> ModelLimit {
         Algorithm::LeakyQueue => random_burst(rng, amount, period_ns),
         _ => 0,
     };
-    ModelLimit { algorithm, amount, period_ns, burst }
+    let resolution_ns = match algorithm {
+        Algorithm::SlidingLog => random_resolution(rng, period_ns),
+        _ => 1,
+    };
+    ModelLimit { algorithm, amount, period_ns, burst, resolution_ns }
+}
+
+fn random_resolution(rng: &mut Rng, period_ns: u64) -> u64 {
+    match rng.below(8) {
+        0..3 => 1,
+        3 => period_ns,
+        4 => (period_ns / 2).max(1),
+        5 => (period_ns / 10).max(1),
+        6 => rng.between(1, period_ns.min(5)),
+        _ => rng.between(1, period_ns),
+    }
 }
 
 fn random_rate(rng: &mut Rng) -> (u64, u64) {
@@ -136,6 +151,10 @@ fn random_time(rng: &mut Rng, limit: &ModelLimit, previous_t: u64) -> u64 {
         25..45 => before + units(small + 1),
         45..55 => before + units(u128::from(random_cost(rng, limit)).min(limit.capacity())),
         55..65 => (before / period + 1 + small / 2) * period,
+        70..72 if limit.resolution_ns > 1 => {
+            let resolution = u128::from(limit.resolution_ns);
+            (before / resolution + small / 2) * resolution
+        }
         65..72 => before + period,
         72..78 => before + units(limit.capacity()),
         78..88 => before + u128::from(rng.below(limit.period_ns)),
@@ -197,6 +216,7 @@ mod tests {
             let limit = random_limit(&mut rng);
             assert!(limit.amount >= 1 && limit.period_ns >= 1, "{limit:?}");
             assert!(limit.period_ns <= LONGEST_PERIOD, "{limit:?}");
+            assert!((1..=limit.period_ns).contains(&limit.resolution_ns), "{limit:?}");
             assert!(limit.capacity() >= 1 && limit.capacity() <= u128::from(u64::MAX), "{limit:?}");
             let wait =
                 u128::from(limit.burst) * u128::from(limit.period_ns) / u128::from(limit.amount);

@@ -51,6 +51,9 @@ pub struct ModelLimit {
     /// Bucket: how many units it holds, at least 1. Queue: how many may wait behind the one in
     /// service. Else without meaning.
     pub burst: u64,
+    /// Log: the instants that are multiples of so many nanoseconds have entries, at least 1 and at
+    /// most the period. Else without meaning.
+    pub resolution_ns: u64,
 }
 
 impl ModelLimit {

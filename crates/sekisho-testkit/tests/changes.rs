@@ -12,7 +12,7 @@ const ALL: [Algorithm; 6] = [
 ];
 
 fn model(algorithm: Algorithm, amount: u64, period_ns: u64, burst: u64) -> Model {
-    Model::new(ModelLimit { algorithm, amount, period_ns, burst })
+    Model::new(ModelLimit { algorithm, amount, period_ns, burst, resolution_ns: 1 })
 }
 
 fn look(model: &mut Model, t: u64) -> (u64, u64) {

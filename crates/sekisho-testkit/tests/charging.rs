@@ -5,7 +5,7 @@ use sekisho_testkit::model::{Algorithm, Mode, Model, ModelLimit, Outcome};
 const YEARS_100: u64 = 36_500 * 86_400 * 1_000_000_000;
 
 fn model(algorithm: Algorithm, amount: u64, period_ns: u64, burst: u64) -> Model {
-    Model::new(ModelLimit { algorithm, amount, period_ns, burst })
+    Model::new(ModelLimit { algorithm, amount, period_ns, burst, resolution_ns: 1 })
 }
 
 /// Calls at `t`; gives outcome, remaining and reset.

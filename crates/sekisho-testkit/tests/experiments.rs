@@ -7,7 +7,7 @@ const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 
 fn limit(algorithm: Algorithm, amount: u64, period_ns: u64, burst: u64) -> ModelLimit {
-    ModelLimit { algorithm, amount, period_ns, burst }
+    ModelLimit { algorithm, amount, period_ns, burst, resolution_ns: 1 }
 }
 
 fn per_minute(algorithm: Algorithm, burst: u64) -> ModelLimit {

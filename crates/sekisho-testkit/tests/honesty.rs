@@ -121,7 +121,13 @@ fn a_queue_keeps_its_distance() {
     let mut rng = Rng::new(8);
     for _ in 0..500 {
         let (amount, period_ns, burst) = (1 + rng.below(9), 1 + rng.below(100), rng.below(6));
-        let limit = ModelLimit { algorithm: Algorithm::LeakyQueue, amount, period_ns, burst };
+        let limit = ModelLimit {
+            algorithm: Algorithm::LeakyQueue,
+            amount,
+            period_ns,
+            burst,
+            resolution_ns: 1,
+        };
         let (mut model, mut t, mut last) = (Model::new(limit), 0, None);
         for _ in 0..100 {
             t += rng.below(2 * period_ns / amount + 2);
@@ -146,7 +152,13 @@ fn the_sliding_estimate_by_hand_and_step_by_step() {
     let mut rng = Rng::new(9);
     for _ in 0..2_000 {
         let (amount, period_ns) = (1 + rng.below(12), 1 + rng.below(40));
-        let limit = ModelLimit { algorithm: Algorithm::SlidingWindow, amount, period_ns, burst: 0 };
+        let limit = ModelLimit {
+            algorithm: Algorithm::SlidingWindow,
+            amount,
+            period_ns,
+            burst: 0,
+            resolution_ns: 1,
+        };
         let mut model = Model::new(limit);
         let (previous, current) = (rng.below(2 * amount), rng.below(2 * amount));
         let e = rng.below(period_ns);

@@ -4,7 +4,7 @@ use sekisho_testkit::generate::{Rng, random_call, random_limit};
 use sekisho_testkit::model::{Algorithm, Joint, Mode, Model, ModelLimit, Outcome};
 
 fn limit(algorithm: Algorithm, amount: u64, period_ns: u64, burst: u64) -> ModelLimit {
-    ModelLimit { algorithm, amount, period_ns, burst }
+    ModelLimit { algorithm, amount, period_ns, burst, resolution_ns: 1 }
 }
 
 #[test]

@@ -3,7 +3,13 @@
 use sekisho_testkit::model::{Algorithm, Answer, Mode, Model, ModelLimit, Outcome};
 
 fn bucket(amount: u64, period_ns: u64, burst: u64) -> Model {
-    Model::new(ModelLimit { algorithm: Algorithm::TokenBucket, amount, period_ns, burst })
+    Model::new(ModelLimit {
+        algorithm: Algorithm::TokenBucket,
+        amount,
+        period_ns,
+        burst,
+        resolution_ns: 1,
+    })
 }
 
 /// Outcome, remaining, retry and reset.

@@ -73,6 +73,19 @@ fn bound_prints_the_worst_case() {
         out,
         "{\"closed\":120,\"found_closed\":120,\"found_half_open\":60,\"half_open\":60,\"limit\":\"60/min sliding-log\",\"within_ns\":60000000000}\n"
     );
+    // What came with the first leaves after a minute, and what comes then is entered 3 s later.
+    let coarse = "60/min sliding-log resolution 7s";
+    let (out, _, code) =
+        sekisho(&["bound", coarse, "--within", "1min", "--within", "122s", "--within", "124s"], "");
+    assert_eq!(
+        (out.as_str(), code),
+        (
+            "60/min sliding-log resolution 7s\n  at most 60 in any 60s, 120 with both its ends\n    confirmed: the simulator passes 120 of it\n  at most 120 in any 122s, 120 with both its ends\n    confirmed: the simulator passes 120 of it\n  at most 180 in any 124s, 180 with both its ends\n    confirmed: the simulator passes 180 of it\n",
+            0
+        )
+    );
+    let (_, err, code) = sekisho(&["bound", "60/min resolution 7s"], "");
+    assert!(err.contains("only a `sliding-log` has a resolution") && code == 2, "{err}");
 }
 
 #[test]

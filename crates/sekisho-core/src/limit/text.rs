@@ -20,10 +20,15 @@ impl FromStr for Limit {
         let (amount, period) = first.split_once('/').ok_or(LimitError::Shape)?;
         let amount = number(amount).ok_or(LimitError::Amount)?;
         let mut period = parse_period(period)?;
-        let (mut burst, mut zone, mut algorithm) = (None, None, None);
+        let (mut burst, mut zone, mut algorithm, mut resolution) = (None, None, None, None);
         while let Some(word) = words.next() {
             match word {
-                _ if algorithm.is_some() => return Err(LimitError::Word),
+                "resolution" if resolution.is_none() => {
+                    resolution = Some(parse_resolution(words.next().unwrap_or_default())?);
+                }
+                _ if algorithm.is_some() || resolution.is_some() => {
+                    return Err(LimitError::Word);
+                }
                 "burst" if burst.is_none() => {
                     burst = Some(words.next().and_then(number).ok_or(LimitError::Burst)?);
                 }
@@ -42,8 +47,22 @@ impl FromStr for Limit {
             (Period::Fixed(_), Some(_)) => return Err(LimitError::ZoneWithoutCalendar),
             (Period::Fixed(_), None) => Algorithm::TokenBucket,
         };
-        Self::metered(Rate::new(amount, period)?, algorithm.unwrap_or(by_default), burst)
+        let limit =
+            Self::metered(Rate::new(amount, period)?, algorithm.unwrap_or(by_default), burst)?;
+        resolution.map_or(Ok(limit), |resolution| limit.with_resolution(resolution))
     }
+}
+
+fn parse_resolution(text: &str) -> Result<Span, LimitError> {
+    text.parse().map_err(|error| {
+        if error == LimitError::ZeroPeriod {
+            LimitError::ZeroResolution
+        } else if error == LimitError::LongPeriod {
+            LimitError::LongResolution
+        } else {
+            LimitError::Resolution
+        }
+    })
 }
 
 /// Reads digits alone: no sign, no blank, nothing else.
@@ -163,12 +182,19 @@ impl fmt::Display for Metered {
         if let Some(zone) = zone {
             write!(f, " zone {}", zone.as_str())?;
         }
-        write!(f, " {}", self.algorithm())
+        write!(f, " {}", self.algorithm())?;
+        match NonZero::new(self.resolution().as_nanos()) {
+            Some(resolution) if resolution.get() > 1 => {
+                let (count, unit) = in_largest_unit(resolution, &UNITS);
+                write!(f, " resolution {count}{unit}")
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 
 /// The id that a limit has when none is given: `<period>-<algorithm>`, as in `60s-token-bucket`. The amount is not part of it,
-/// so a changed number keeps its state.
+/// so a changed number keeps its state; nor is the resolution of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitId<'a>(&'a Metered);
 

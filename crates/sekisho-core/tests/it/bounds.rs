@@ -16,6 +16,7 @@ fn the_published_worst_case_of_each_algorithm() {
         ("60/min fixed-window", 120),
         ("60/min anchored-window", 119),
         ("60/min sliding-log", 60),
+        ("60/min sliding-log resolution 7s", 60),
         ("60/min sliding-window", 119),
         ("60/min", 119),
         ("60/min burst 10", 69),
@@ -24,6 +25,10 @@ fn the_published_worst_case_of_each_algorithm() {
         assert_eq!(bound(limit, minute).0, half_open, "{limit}");
     }
     assert_eq!(bound("60/min", minute).1, 120);
+    // Those of the first minute's end are entered 3 s later.
+    let coarse = "60/min sliding-log resolution 7s";
+    let at = |seconds: u64| bound(coarse, seconds * 1_000_000_000);
+    assert_eq!([at(60), at(61), at(123), at(124)], [(60, 120), (120, 120), (120, 180), (180, 180)]);
     assert_eq!(bound("60/min burst 10", minute).1, 70);
     assert_eq!("block".parse::<Limit>().unwrap().bound(Span::from_secs(1)).half_open, Some(0));
     assert_eq!("unlimited".parse::<Limit>().unwrap().bound(Span::from_secs(1)).half_open, None);
@@ -38,6 +43,9 @@ fn small_worlds_reach_the_bound_and_never_pass_it() {
         "2/3ns fixed-window",
         "2/3ns anchored-window",
         "2/3ns sliding-log",
+        "2/3ns sliding-log resolution 2ns",
+        "2/3ns sliding-log resolution 3ns",
+        "2/2ns sliding-log resolution 2ns",
         "2/3ns sliding-window",
         "3/4ns sliding-window",
         "1/3ns sliding-window",

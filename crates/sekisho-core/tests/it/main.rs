@@ -3,6 +3,7 @@
 
 mod bounds;
 mod differential;
+mod logs;
 mod parts;
 mod texts;
 mod vectors;

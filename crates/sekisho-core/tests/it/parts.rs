@@ -1,4 +1,4 @@
-//! The parts that callers hold in their hands: instants and lengths, words, the numbers of a limit, calendars, a log's memory.
+//! The parts that callers hold in their hands: instants and lengths, words, the numbers of a limit, calendars.
 
 use std::time::Duration;
 
@@ -181,27 +181,6 @@ fn a_calendar_limit_counts_in_its_window() {
     let fresh_at = key.limit.fresh_at(&key.state, &Utc).as_nanos();
     assert_eq!(fresh_at, noon + limits::DAY_NS / 2);
     assert!(key.check(fresh_at, 2).is_allowed());
-}
-
-#[test]
-fn a_log_says_what_it_holds_and_what_it_will_take() {
-    let mut key = Key::new("100/s sliding-log");
-    let entry = size_of::<sekisho_core::Entry>();
-    let mut most = 0;
-    for at in 0..20_u64 {
-        let promised = match &key.state {
-            State::SlidingLog(log) => log.heap_bytes() + log.next_growth(),
-            _ => 4 * entry,
-        };
-        assert!(key.check(at, 2).is_allowed());
-        let State::SlidingLog(log) = &key.state else { panic!("a log") };
-        assert_eq!(log.heap_bytes(), promised, "as it said before, at {at}");
-        assert!(log.heap_bytes() >= log.entries().count() * entry);
-        most = most.max(log.heap_bytes());
-        let newest = log.entries().last().unwrap();
-        assert_eq!((newest.at.as_nanos(), newest.units), (at, 2));
-    }
-    assert_eq!(most, 32 * entry, "it doubles from four");
 }
 
 #[test]

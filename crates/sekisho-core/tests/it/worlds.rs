@@ -106,6 +106,11 @@ fn sliding_log() {
 }
 
 #[test]
+fn sliding_log_with_a_resolution() {
+    all(&["2/3ns sliding-log resolution 2ns", "3/3ns sliding-log resolution 3ns"]);
+}
+
+#[test]
 fn sliding_window() {
     all(&["3/2ns sliding-window", "2/3ns sliding-window"]);
 }

@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000;
 const TRACE: u64 = 2_000;
 
 /// Limits of which every three share a state, so that the numbers change under way.
-pub(crate) const LIMITS: [(&str, [&str; 3]); 20] = [
+pub(crate) const LIMITS: [(&str, [&str; 3]); 22] = [
     ("seven", ["7/min", "11/min burst 3", "60/min burst 100"]),
     ("fast", ["999999/s", "3000000000/s", "1/s burst 5"]),
     ("tiny", ["3/10us", "7/10us burst 2", "1/10us"]),
@@ -52,6 +52,22 @@ pub(crate) const LIMITS: [(&str, [&str; 3]); 20] = [
     ),
     ("log", ["7/min sliding-log", "3/min sliding-log", "20/min sliding-log"]),
     ("diary", ["5/7us sliding-log", "2/7us sliding-log", "2251799813685248/7us sliding-log"]),
+    (
+        "coarse",
+        [
+            "7/min sliding-log resolution 10s",
+            "3/min sliding-log resolution 7s",
+            "20/min sliding-log resolution 1min",
+        ],
+    ),
+    (
+        "rough",
+        [
+            "5/7us sliding-log resolution 3us",
+            "2/7us sliding-log resolution 7us",
+            "2251799813685248/7us sliding-log",
+        ],
+    ),
     ("queue", ["7/min burst 5 leaky-queue", "3/min leaky-queue", "60/min burst 20 leaky-queue"]),
     ("line", ["3/10us burst 6 leaky-queue", "7/10us burst 2 leaky-queue", "1/10us leaky-queue"]),
     (

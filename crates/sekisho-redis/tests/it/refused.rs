@@ -11,6 +11,7 @@ async fn what_is_not_there_is_named() {
     for limit in [
         "10/999ns",
         "10/1500ns sliding-log",
+        "10/s sliding-log resolution 1500ns",
         "2251799813685249/s",
         "2251799813685249/s fixed-window",
     ] {
@@ -20,9 +21,14 @@ async fn what_is_not_there_is_named() {
         // And before anybody asks.
         assert_eq!(RedisStore::supports(&counted.limit), Err(error));
     }
-    for limit in
-        ["10/min", "10/calendar-day", "block", "unlimited", "2251799813685248/us sliding-log"]
-    {
+    for limit in [
+        "10/min",
+        "10/calendar-day",
+        "block",
+        "unlimited",
+        "2251799813685248/us sliding-log",
+        "9/s sliding-log resolution 1ns",
+    ] {
         assert_eq!(RedisStore::supports(&limit.parse().unwrap()), Ok(()));
     }
     let ten = Counted::new("10/min", "ten", "u");

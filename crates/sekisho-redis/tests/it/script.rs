@@ -52,23 +52,33 @@ async fn what_lies_after_now_meets_what_is_there() {
     // Entries at 500, 600 and 700 with 2, 3 and 4 units; the clock says 600, or 650.
     let log = "l 0000000000000000 0000000000000500 0000000000000002 0000000000000600 0000000000000005 \
         0000000000000700 0000000000000009";
-    let words = "l 1000000 9 1 1000000";
-    for (now, wanted) in [
+    for (now, resolution, wanted) in [
         (
             600,
+            0,
             "l 0000000000000000 0000000000000500 0000000000000002 0000000000000600 0000000000000009",
         ),
         (
             650,
+            0,
             "l 0000000000000000 0000000000000500 0000000000000002 0000000000000600 0000000000000005 \
              0000000000000650 0000000000000009",
         ),
-        (400, "l 0000000000000000 0000000000000400 0000000000000009"),
+        (400, 0, "l 0000000000000000 0000000000000400 0000000000000009"),
+        // What is less than a resolution ahead is where a request of now is entered, and stays; so does the last of all.
+        (
+            550,
+            100,
+            "l 0000000000000000 0000000000000500 0000000000000002 0000000000000600 0000000000000009",
+        ),
+        (650, 100, log),
+        (301, 100, "l 0000000000000000 0000000000000400 0000000000000009"),
     ] {
+        let words = format!("l 1000000 9 1 1000000 {resolution}");
         keep(&mut connection, log).await;
         // It does not fit, and the repair is stored all the same; a look stores nothing.
         for (act, admitted, stored) in [('l', 1, log), ('c', 0, wanted)] {
-            let reply = call(&mut connection, now, act, words).await;
+            let reply = call(&mut connection, now, act, &words).await;
             assert_eq!(reply[1], Value::Int(admitted), "{now} {act}");
             assert_eq!(state(&mut connection).await, stored, "{now} {act}");
         }

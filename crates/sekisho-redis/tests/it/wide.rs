@@ -21,6 +21,9 @@ fn whole(rng: &mut Rng) -> ModelLimit {
     loop {
         let mut of = random_limit(rng);
         of.period_ns = of.period_ns.saturating_mul(1_000).min(3_650 * DAY_NS) / 1_000 * 1_000;
+        if of.resolution_ns > 1 {
+            of.resolution_ns = of.resolution_ns.saturating_mul(1_000).min(of.period_ns);
+        }
         let full = u128::from(of.burst) * u128::from(of.period_ns);
         if full <= u128::from(36_500 * DAY_NS) * u128::from(of.amount) {
             return of;

@@ -18,7 +18,7 @@ const LIMITS: [[&str; 3]; 11] = [
     ["9/calendar-day", "3/calendar-day", "100/calendar-day"],
     ["7/10s anchored-window", "3/10s anchored-window", "90/10s anchored-window"],
     ["7/min sliding-window", "3/min sliding-window", "100/min sliding-window"],
-    ["7/min sliding-log", "3/min sliding-log", "20/min sliding-log"],
+    ["7/min sliding-log", "3/min sliding-log", "20/min sliding-log resolution 10s"],
     ["5/7us sliding-log", "2/7us sliding-log", "2251799813685248/7us sliding-log"],
     ["7/min burst 5 leaky-queue", "3/min leaky-queue", "60/min burst 20 leaky-queue"],
     ["3/10us burst 6 leaky-queue", "7/10us burst 2 leaky-queue", "1/10us leaky-queue"],

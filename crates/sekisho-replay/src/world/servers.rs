@@ -1,6 +1,6 @@
 //! Several servers: where they count, and how requests are dealt out to them.
 
-use sekisho::{Algorithm, Limit, Metered, Rate};
+use sekisho::{Algorithm, Limit, Metered};
 
 use super::WorldError;
 use crate::simulate::Simulation;
@@ -73,13 +73,12 @@ fn part(limit: &Limit, server: usize, servers: usize) -> Option<Limit> {
     let Some(metered) = limit.as_metered() else { return Some(*limit) };
     let (server, servers) = (server as u64, servers as u64);
     let divided = |units: u64| units / servers + u64::from(server < units % servers);
-    let rate = Rate::new(divided(metered.amount().get()), *metered.period()).ok()?;
     let burst = match metered.algorithm() {
         Algorithm::TokenBucket => Some(divided(Metered::burst(metered)).max(1)),
         Algorithm::LeakyQueue => Some(divided(Metered::burst(metered))),
         _ => None,
     };
-    Limit::metered(rate, metered.algorithm(), burst).ok()
+    metered.with_numbers(divided(metered.amount().get()), burst).ok()
 }
 
 /// Deals requests out by shares, as evenly as can be: each turn every server gains its share, and the one that has gained most

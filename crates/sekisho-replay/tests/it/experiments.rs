@@ -205,7 +205,13 @@ fn equivalence_with_the_exact_model() {
         let burst = 1 + rng.below(50);
         let text = format!("{amount}/{period_ns}ns burst {burst} gcra");
         let simulation = Simulation::new(vec![text.parse().unwrap()]);
-        let of = ModelLimit { algorithm: Algorithm::TokenBucket, amount, period_ns, burst };
+        let of = ModelLimit {
+            algorithm: Algorithm::TokenBucket,
+            amount,
+            period_ns,
+            burst,
+            resolution_ns: 1,
+        };
         let mut bucket = Model::new(of);
         let mut now = 0;
         for _ in 0..1_000 {

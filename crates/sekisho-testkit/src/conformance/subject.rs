@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, future};
 
 use sekisho::{
-    Algorithm, Ask, Charge, Joint, Key, Limit, Mode, Now, Outcome, Period, Scope, Seed, Span,
-    Store, Timestamp, Verdict, Zones,
+    Ask, Charge, Joint, Key, Limit, Mode, Now, Outcome, Scope, Seed, Span, Store, Timestamp,
+    Verdict, Zones,
     core::{Slot, State, decide},
 };
 
 use super::{decimal::written, steps::Step};
-use crate::model;
+use crate::{beside, model};
 
 /// What was said of one call: together, and by each limit.
 #[derive(Clone, Debug)]
@@ -160,24 +160,9 @@ pub(super) struct InModel {
 impl InModel {
     /// `None` when the model knows nothing of one of the limits: it has no calendars, `block` or `unlimited`.
     pub(super) fn new(limits: &[Limit]) -> Option<Self> {
-        let limits = limits.iter().map(modelled).collect::<Option<Vec<_>>>()?;
+        let limits = limits.iter().map(beside::numbers).collect::<Option<Vec<_>>>()?;
         Some(Self { limits, keys: BTreeMap::new() })
     }
-}
-
-fn modelled(limit: &Limit) -> Option<model::ModelLimit> {
-    let of = limit.as_metered()?;
-    let Period::Fixed(period) = of.period() else { return None };
-    let algorithm = match of.algorithm() {
-        Algorithm::FixedWindow => model::Algorithm::FixedWindow,
-        Algorithm::AnchoredWindow => model::Algorithm::AnchoredWindow,
-        Algorithm::SlidingLog => model::Algorithm::SlidingLog,
-        Algorithm::SlidingWindow => model::Algorithm::SlidingWindow,
-        Algorithm::TokenBucket => model::Algorithm::TokenBucket,
-        Algorithm::LeakyQueue => model::Algorithm::LeakyQueue,
-    };
-    let (amount, period_ns) = (of.amount().get(), period.get());
-    Some(model::ModelLimit { algorithm, amount, period_ns, burst: of.burst() })
 }
 
 fn outcome(of: model::Outcome) -> Outcome {

@@ -1,4 +1,4 @@
-//! The sliding log.
+//! The sliding log, with entries at every instant or at the multiples of a resolution.
 
 use super::ModelLimit;
 use super::rules::{Rules, until};
@@ -17,16 +17,21 @@ pub(super) struct SlidingLog {
 }
 
 impl SlidingLog {
-    /// When a call stamped `t` counts as made: a late one is judged and entered at the newest
-    /// entry's time.
-    fn effective(&self, t: u64) -> u64 {
-        self.entries.last().map_or(t, |newest| newest.time.max(t))
+    /// When a call stamped `t` counts as made. One that would be entered before the newest entry is
+    /// late: it counts as made at the first instant that is entered with that.
+    fn effective(&self, limit: &ModelLimit, t: u64) -> u64 {
+        match self.entries.last() {
+            Some(newest) if entered(limit, t) < newest.time => {
+                t.max(newest.time.saturating_sub(limit.resolution_ns) + 1).min(newest.time)
+            }
+            _ => t,
+        }
     }
 
     /// The entries younger than the period.
     fn live(&self, limit: &ModelLimit, t: u64) -> impl Iterator<Item = Entry> {
-        let (now, period) = (self.effective(t), limit.period_ns);
-        self.entries.iter().copied().filter(move |entry| now - entry.time < period)
+        let (now, limit) = (u128::from(self.effective(limit, t)), *limit);
+        self.entries.iter().copied().filter(move |entry| now < leaving(&limit, *entry))
     }
 
     /// What the live entries cost together. Forced entries may take this past any single count.
@@ -36,8 +41,14 @@ impl SlidingLog {
 
     /// Forgets what has left by `now`.
     fn drop_old(&mut self, limit: &ModelLimit, now: u64) {
-        self.entries.retain(|entry| now - entry.time < limit.period_ns);
+        self.entries.retain(|entry| u128::from(now) < leaving(limit, *entry));
     }
+}
+
+/// The first multiple of the resolution that is not before `t`.
+fn entered(limit: &ModelLimit, t: u64) -> u64 {
+    let over = t % limit.resolution_ns;
+    if over == 0 { t } else { t - over + limit.resolution_ns }
 }
 
 /// When an entry's age reaches the period.
@@ -51,19 +62,22 @@ impl Rules for SlidingLog {
     }
 
     fn charge(&mut self, limit: &ModelLimit, t: u64, n: u64) {
-        let now = self.effective(t);
+        let now = self.effective(limit, t);
+        // The newest entry's own time is no multiple if it was entered under another resolution.
+        let time = self.entries.last().map_or(0, |newest| newest.time).max(entered(limit, now));
         self.drop_old(limit, now);
-        match self.entries.last_mut().filter(|newest| newest.time == now) {
+        match self.entries.last_mut().filter(|newest| newest.time == time) {
             Some(newest) => newest.cost = newest.cost.saturating_add(n),
-            None => self.entries.push(Entry { time: now, cost: n }),
+            None => self.entries.push(Entry { time, cost: n }),
         }
     }
 
     fn refund(&mut self, limit: &ModelLimit, t: u64, n: u64, at: u64) {
+        let at = entered(limit, at);
         if !self.live(limit, t).any(|entry| entry.time == at) {
             return;
         }
-        self.drop_old(limit, self.effective(t));
+        self.drop_old(limit, self.effective(limit, t));
         for entry in self.entries.iter_mut().filter(|entry| entry.time == at) {
             entry.cost = entry.cost.saturating_sub(n);
         }
@@ -103,7 +117,8 @@ impl Rules for SlidingLog {
         self.live(limit, t).next().is_none()
     }
 
-    fn repair(&mut self, _limit: &ModelLimit, now: u64) {
+    fn repair(&mut self, limit: &ModelLimit, now: u64) {
+        let now = entered(limit, now);
         let ahead: Vec<Entry> = self.entries.extract_if(.., |entry| entry.time > now).collect();
         for Entry { cost, .. } in ahead {
             match self.entries.last_mut().filter(|newest| newest.time == now) {

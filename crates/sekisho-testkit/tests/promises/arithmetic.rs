@@ -228,7 +228,8 @@ fn reload(rng: &mut Rng, of: &mut [ModelLimit], key: &mut Key) {
 fn full_wait(of: &ModelLimit) -> u128 {
     let period = u128::from(of.period_ns);
     match core_limit(of).as_metered().unwrap().algorithm() {
-        Algorithm::FixedWindow | Algorithm::AnchoredWindow | Algorithm::SlidingLog => period,
+        Algorithm::FixedWindow | Algorithm::AnchoredWindow => period,
+        Algorithm::SlidingLog => period + u128::from(of.resolution_ns) - 1,
         Algorithm::SlidingWindow => 2 * period,
         Algorithm::TokenBucket | Algorithm::LeakyQueue => {
             (of.capacity() * period).div_ceil(u128::from(of.amount))

@@ -500,10 +500,10 @@ pub(crate) struct LimitTable {
     pub(crate) id: Option<String>,
     /// Its text.
     pub(crate) rate: String,
+    /// How far apart the entries of a `sliding-log` are, like `10ms`; 1ns if absent, at most the period.
+    pub(crate) resolution: Option<String>,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) scope: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) resolution: Later,
 }
 
 #[derive(Debug, Deserialize)]

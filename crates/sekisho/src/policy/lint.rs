@@ -49,7 +49,7 @@ codes! {
     NotYet = "SK004", Error, "A field whose behaviour is not in this version.";
     NoPolicy = "SK005", Error, "The file has no policy.";
     Name = "SK010", Error, "A policy's name or a limit's id is missing, taken, or has characters that it may not have.";
-    Limit = "SK011", Error, "A limit's text is wrong.";
+    Limit = "SK011", Error, "A limit's text or resolution is wrong.";
     NoLimit = "SK012", Error, "A policy has no limits, or both `limits` and `plans`; or all policies together have too many.";
     SameId = "SK013", Error, "Two limits of one policy have the same id.";
     PlanIds = "SK014", Error, "Limits of two plans share an id but not the period and algorithm, so no usage could be kept.";

@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZero, str::FromStr};
 
-use sekisho_core::{Algorithm, Limit, Metered, Period, Rate, limits::WAIT_NS_MAX};
+use sekisho_core::{Algorithm, Limit, Metered, Period, limits::WAIT_NS_MAX};
 
 /// The most decimal places and the largest denominator of a share: 10¹⁸ fits a `u64`.
 const PLACES_MAX: u32 = 18;
@@ -57,7 +57,7 @@ impl Share {
         u64::try_from(product / u128::from(self.denominator.get())).unwrap_or(number)
     }
 
-    /// Returns this share of a limit: of its amount and its burst, rounded down, each period as it was. Something always
+    /// Returns this share of a limit: of its amount and its burst, rounded down, all else as it was. Something always
     /// remains: one unit of the amount and of a bucket, and the place in service of a queue. `block` and `unlimited` have no
     /// parts.
     pub fn of_limit(&self, limit: &Limit) -> Limit {
@@ -65,9 +65,7 @@ impl Share {
             return *limit;
         };
         let amount = self.of(metered.amount().get()).max(1);
-        let scaled = Rate::new(amount, *metered.period()).and_then(|rate| {
-            Limit::metered(rate, metered.algorithm(), self.burst(metered, amount))
-        });
+        let scaled = metered.with_numbers(amount, self.burst(metered, amount));
         // Neither number is out of bounds: smaller than what was within them, and not 0.
         scaled.unwrap_or(*limit)
     }
@@ -189,6 +187,7 @@ mod tests {
             ("100/min", "0.1", "10/min"),
             ("10/min burst 1", "1/4", "2/min burst 1"),
             ("1/s sliding-log", "1/4", "1/s sliding-log"),
+            ("9/s sliding-log resolution 10ms", "1/4", "2/s sliding-log resolution 10ms"),
             ("7/s sliding-window", "0.5", "3/s sliding-window"),
             ("9/30s fixed-window", "1/3", "3/30s fixed-window"),
             ("9/h anchored-window", "1/10", "1/h anchored-window"),

@@ -378,7 +378,7 @@ fn growth(state: &State, limit: &Limit) -> usize {
 }
 
 /// What a log takes at its first charge.
-const FIRST_LOG_BYTES: usize = 4 * size_of::<sekisho_core::Entry>();
+const FIRST_LOG_BYTES: usize = sekisho_core::SlidingLog::FIRST_BYTES;
 
 /// Returns whether keys of a scope that find no room may share a place. Limits that a caller names itself have as many ids as
 /// it likes, and would take the places that are kept for policies.

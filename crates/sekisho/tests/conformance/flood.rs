@@ -102,7 +102,7 @@ pub(crate) fn a_full_store_does_as_it_is_told() {
 
 #[test]
 pub(crate) fn bytes_have_a_cap_too() {
-    const BYTES: usize = 2 << 20;
+    const BYTES: usize = 256 << 10;
     let clock = Arc::new(FakeClock::at(NOW));
     let options = MemoryOptions { max_bytes: BYTES, overflow: Overflow::Deny, ..Default::default() };
     let store = Memory::with_clock(options, Arc::clone(&clock) as _);

@@ -139,6 +139,34 @@ fn every_kind_of_error_has_its_code_line_field_and_words() {
             "policy[0].limits[1]",
             "burst 20",
         ),
+        (
+            "key = [\"ip\"]\nlimits = [{ rate = \"9/s\", resolution = \"1ms\" }]",
+            Code::Limit,
+            4,
+            "policy[0].limits[0]",
+            "only a `sliding-log` has a resolution",
+        ),
+        (
+            "key = [\"ip\"]\nlimits = [{ rate = \"9/s sliding-log\", resolution = \"\" }]",
+            Code::Limit,
+            4,
+            "policy[0].limits[0]",
+            "as in `resolution 10ms`",
+        ),
+        (
+            "key = [\"ip\"]\nlimits = [{ rate = \"9/s sliding-log\", resolution = \"2s\" }]",
+            Code::Limit,
+            4,
+            "policy[0].limits[0]",
+            "at most the period",
+        ),
+        (
+            "key = [\"ip\"]\nlimits = [{ rate = \"9/s sliding-log resolution 1ms\", resolution = \"1ms\" }]",
+            Code::Limit,
+            4,
+            "policy[0].limits[0]",
+            "has a resolution already",
+        ),
         ("key = [\"ip\"]\nlimits = []", Code::NoLimit, 4, "policy[0].limits", "at least one"),
         ("key = [\"ip\"]", Code::NoLimit, 2, "policy[0].name", "neither"),
         (
@@ -396,4 +424,28 @@ fn whom_a_unix_socket_gives_no_address_cannot_be_counted_by_it() {
     assert!(
         PolicySet::parse(&file("http.address = \"peer\"\naddress = \"x-real-ip\"", said)).is_ok()
     );
+}
+
+/// A resolution is part of a limit's text, given in either way, and no part of what names its state.
+#[test]
+fn a_resolution_is_read_from_a_limits_table_or_text() {
+    let set = PolicySet::parse(&policy(
+        "key = [\"ip\"]\nlimits = [{ id = \"x\", rate = \"1000/h sliding-log\", resolution = \"10ms\" }, \
+         \"9/min sliding-log resolution 1s\"]",
+    ))
+    .unwrap();
+    let limits: Vec<_> = (set.policies()[0].plans().flat_map(|(_, limits)| limits))
+        .map(|limit| (limit.scope().limit().to_owned(), limit.limit().to_string()))
+        .collect();
+    assert_eq!(
+        limits,
+        [
+            ("x".to_owned(), "1000/h sliding-log resolution 10ms".to_owned()),
+            ("60s-sliding-log".to_owned(), "9/min sliding-log resolution 1s".to_owned()),
+        ]
+    );
+    // Plans share a state whatever their resolutions are.
+    let plans = "key = [\"ip\"]\nplan = { header = \"x-plan\", default = \"free\" }\n[policy.plans]\n\
+                 free = [\"9/min sliding-log\"]\npro = [{ rate = \"90/min sliding-log\", resolution = \"1s\" }]";
+    assert!(PolicySet::parse(&policy(plans)).is_ok());
 }

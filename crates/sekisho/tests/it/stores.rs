@@ -252,13 +252,22 @@ fn what_a_shared_store_cannot_count_is_refused_where_there_is_one() {
         ("2251799813685249/s", "up to 2251799813685248"),
         ("1/1500ns", "microseconds"),
         ("1/999ns sliding-log", "microseconds"),
+        ("1/s sliding-log resolution 1500ns", "and so is a resolution"),
     ] {
         let policy = format!("[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"{limit}\"]\n");
         assert!(parse(&policy).is_ok(), "{limit} in memory");
         let shared = format!("[store]\nurl = \"redis://a\"\n{policy}");
         expect(&shared, Code::SharedLimit, 6, "policy[0].limits[0]", words);
     }
-    for limit in ["2251799813685248/s", "1/1us", "9/calendar-day", "block", "unlimited"] {
+    for limit in [
+        "2251799813685248/s",
+        "1/1us",
+        "9/calendar-day",
+        "block",
+        "unlimited",
+        "1/s sliding-log resolution 1us",
+        "1/s sliding-log resolution 1ns",
+    ] {
         let policy = format!("[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"{limit}\"]\n");
         assert!(parse(&format!("[store]\nurl = \"redis://a\"\n{policy}")).is_ok(), "{limit}");
     }

@@ -7,7 +7,7 @@ use crate::policy::{
 };
 
 /// The names of fields that no table has in this version.
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 9] = [
     "grpc",
     "resp",
     "ban",
@@ -17,7 +17,6 @@ pub(crate) const NAMES: [&str; 10] = [
     "descriptor",
     "domain",
     "scope",
-    "resolution",
 ];
 
 type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
@@ -46,7 +45,7 @@ pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
         let planned = policy.plans.iter().flat_map(|plans| plans.get_ref().values().flatten());
         for limit in alone.chain(planned) {
             if let LimitFile::Table(table) = limit.get_ref() {
-                refuse_all(&[("scope", &table.scope), ("resolution", &table.resolution)], problems);
+                refuse_all(&[("scope", &table.scope)], problems);
             }
         }
     }

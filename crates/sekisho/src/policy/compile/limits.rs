@@ -1,6 +1,6 @@
 //! A policy's limits, by plan or the same for all.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, ops::Range, sync::Arc};
 
 use sekisho_core::{Algorithm, Limit, Period};
 
@@ -9,7 +9,7 @@ use crate::{
     calendar::Zones,
     policy::{
         Outage, PolicyLimit,
-        file::{LimitFile, PolicyTable},
+        file::{LimitFile, LimitTable, PolicyTable},
         lint::Code,
         matcher::is_header_name,
         plan::PlanSpec,
@@ -130,8 +130,8 @@ fn list(
     let mut compiled: Vec<PolicyLimit> = Vec::new();
     for file in limits {
         let (explicit, text) = match file.get_ref() {
-            LimitFile::Text(text) => (None, text),
-            LimitFile::Table(table) => (table.id.as_deref(), &table.rate),
+            LimitFile::Text(text) => (None, Cow::from(text)),
+            LimitFile::Table(table) => (table.id.as_deref(), text_of(table, file.span(), problems)),
         };
         let limit: Limit = match text.parse() {
             Ok(limit) => limit,
@@ -185,6 +185,21 @@ fn list(
         };
     }
     compiled
+}
+
+/// Returns the text of a limit that is a table.
+fn text_of<'a>(
+    table: &'a LimitTable,
+    span: Range<usize>,
+    problems: &mut Problems<'_>,
+) -> Cow<'a, str> {
+    let Some(resolution) = &table.resolution else { return Cow::from(&table.rate) };
+    if table.rate.split_ascii_whitespace().any(|word| word == "resolution") {
+        let message = format!("`{}` has a resolution already: leave one of them out", table.rate);
+        problems.add(Code::Limit, span, message);
+        return Cow::from(&table.rate);
+    }
+    Cow::from(format!("{} resolution {resolution}", table.rate))
 }
 
 /// Returns the id of a limit that is given none.

@@ -268,8 +268,14 @@ pub(super) fn uncountable(limit: &Limit) -> Option<String> {
     }
     match metered.period() {
         Period::Fixed(ns) if ns.get() % SHARED_PERIOD_NS > 0 => {
-            Some("a shared store counts in whole microseconds".to_owned())
+            return Some("a shared store counts in whole microseconds".to_owned());
         }
-        Period::Fixed(_) | Period::Calendar(..) => None,
+        Period::Fixed(_) | Period::Calendar(..) => {}
     }
+    // A nanosecond is what a limit without a resolution has.
+    let resolution = metered.resolution().as_nanos();
+    (resolution > 1 && resolution % SHARED_PERIOD_NS > 0).then(|| {
+        "a shared store counts in whole microseconds, and so is a resolution: like `10us`"
+            .to_owned()
+    })
 }
