@@ -11,6 +11,9 @@ use sekisho::{
 };
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
+/// The longest resolution of a log, by which its entries may lie after the end of time.
+const TEN_YEARS: u64 = sekisho::core::limits::PERIOD_NS_MAX;
+
 const BEGIN: Timestamp = Timestamp::from_secs(1_800_000_000);
 
 fn decode(bytes: &[u8], at: Timestamp) -> Result<(Memory, Seed, Restored), SnapshotFault> {
@@ -213,7 +216,7 @@ fn what_no_store_writes_is_refused() {
         (1, entry(1, 6, &[2, begin, 1, begin, 1]), "order"),
         (1, entry(1, 6, &[2, begin, 1, begin - 1, 1]), "order"),
         (1, entry(1, 6, &[1, begin, 0]), "order"),
-        (1, entry(1, 6, &[1, late, 1]), "end of time"),
+        (1, entry(1, 6, &[1, late + TEN_YEARS, 1]), "end of time"),
         (1, entry(1, 6, &[2, begin, 1]), "longer than the file"),
         (1, entry(1, 6, &[u64::MAX, begin, 1]), "longer than the file"),
         (1, entry(1, 6, &[1 << 61, begin, 1]), "longer than the file"),

@@ -21,7 +21,8 @@ use std::num::NonZero;
 
 use sekisho_core::{
     AnchoredWindow, Entry, ExactTime, FixedWindow, LeakyQueue, SlidingLog, SlidingWindow, State,
-    Timestamp, TokenBucket, limits::TIMESTAMP_NS_MAX,
+    Timestamp, TokenBucket,
+    limits::{PERIOD_NS_MAX, TIMESTAMP_NS_MAX},
 };
 use siphasher::sip128::SipHasher24;
 
@@ -215,6 +216,10 @@ fn log<N: Numbers>(of: &mut N) -> Result<SlidingLog, N::Error> {
 }
 
 fn one<N: Numbers>(of: &mut N) -> Result<Entry, N::Error> {
-    // One that was rounded up to a log's resolution may lie after the end of time.
-    Ok(Entry { at: Timestamp::beyond(of.number()?), units: of.number()? })
+    let (ns, units) = (of.number()?, of.number()?);
+    // One that was rounded up to a log's resolution may lie after the end of time, by less than the longest period.
+    if ns > TIMESTAMP_NS_MAX + PERIOD_NS_MAX {
+        return Err("a time lies after the end of time".into());
+    }
+    Ok(Entry { at: Timestamp::beyond(ns), units })
 }
