@@ -9,8 +9,8 @@ use loom::thread;
 
 use super::Lock;
 use crate::{
-    Clock, KeyedLimiter, Limiter, Memory, MemoryOptions, Mode, PolicySet, Timestamp,
-    UnkeyedLimiter, Wait, limiter::Direct,
+    Answer, Ask, Charge, Clock, Key, KeyedLimiter, Limit, Memory, MemoryOptions, Mode, Now,
+    Outcome, Scope, Seed, Timestamp, UnkeyedLimiter, Wait,
 };
 
 /// A clock that goes on at every reading.
@@ -26,8 +26,6 @@ impl Clock for Counting {
         Box::pin(std::future::pending())
     }
 }
-
-const POLICY: &str = "[[policy]]\nname = \"p\"\nkey = [\"ip\"]\nlimits = [\"1/s\"]\n";
 
 /// A store of one shard: who meets anywhere meets there.
 fn store() -> Memory {
@@ -99,21 +97,22 @@ fn one_of_two_gets_the_last_unit_without_a_key() {
 #[test]
 fn several_limits_are_all_or_none_for_two() {
     loom::model(|| {
-        let policies = PolicySet::parse(POLICY).unwrap();
-        let limiter = Limiter::with_store(policies, store());
-        let (answers, limiter) = both(limiter, |limiter| {
-            let limits = ["1/s".parse().unwrap(), "5/h".parse().unwrap()];
-            let direct = Direct { limits: &limits, key: b"a", cost: 1 };
-            limiter.decide_direct_now(&direct, Mode::Check).is_allowed()
-        });
-        assert_eq!(answers.into_iter().filter(|allowed| *allowed).count(), 1);
-        let limits = ["5/h".parse().unwrap()];
-        let direct = Direct { limits: &limits, key: b"a", cost: 1 };
-        let left = limiter.decide_direct_now(&direct, Mode::Look);
-        assert_eq!(
-            left.parts[0].verdict.remaining,
-            Some(4),
-            "the one that was refused paid nothing"
-        );
+        let (answers, store) = both(store(), |store| ask(store, Mode::Check).joint().outcome);
+        assert_eq!(answers.into_iter().filter(|outcome| *outcome == Outcome::Allow).count(), 1);
+        let left = ask(&store, Mode::Look).verdicts.into_iter().map(|verdict| verdict.remaining);
+        assert!(left.eq([Some(0), Some(4)]), "the one that was refused paid nothing");
     });
+}
+
+/// Asks for one unit under two limits.
+fn ask(store: &Memory, mode: Mode) -> Answer {
+    let key = Key::plain(b"a", &Seed::from_bytes([7; 16]));
+    let limits: [Limit; 2] = ["1/s", "5/h"].map(|text| text.parse().unwrap());
+    let scopes = ["a", "b"].map(|id| Scope::new("p", id));
+    let charges: Vec<_> = limits
+        .iter()
+        .zip(&scopes)
+        .map(|(limit, scope)| Charge { limit, scope, key: &key, cost: 1 })
+        .collect();
+    store.decide_now(&[Ask::new(&charges, mode)], Now::StoreClock).remove(0).unwrap()
 }
