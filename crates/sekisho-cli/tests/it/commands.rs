@@ -80,7 +80,7 @@ fn bound_prints_the_worst_case() {
     assert_eq!(
         (out.as_str(), code),
         (
-            "60/min sliding-log resolution 7s\n  at most 60 in any 60s, 120 with both its ends\n    confirmed: the simulator passes 120 of it\n  at most 120 in any 122s, 120 with both its ends\n    confirmed: the simulator passes 120 of it\n  at most 180 in any 124s, 180 with both its ends\n    confirmed: the simulator passes 180 of it\n",
+            "60/min sliding-log resolution 7s\n  at most 60 in any 60s, 120 with both its ends\n    confirmed: the simulator passes 120 of it\n  at most 120 in any 122s\n    confirmed: the simulator passes 120 of it\n  at most 180 in any 124s\n    confirmed: the simulator passes 180 of it\n",
             0
         )
     );

@@ -352,6 +352,13 @@ pub(crate) enum Told {
 }
 
 impl Told {
+    /// Returns the time as it was told.
+    const fn time(self) -> Timestamp {
+        match self {
+            Self::Caller(time) | Self::Clock(time) => time,
+        }
+    }
+
     /// Returns the time of a decision in a shard. By the clock, it is never before that of the decision before it.
     #[inline]
     pub(in crate::store) fn settle(self, shard: &mut Shard) -> Timestamp {

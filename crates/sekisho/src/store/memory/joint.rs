@@ -261,7 +261,7 @@ impl<'a> Held<'a> {
     /// Returns a time that is not before that of any decision in these shards.
     fn settle(&mut self, told: Told) -> Timestamp {
         let latest = self.guards.iter_mut().map(|(_, shard)| told.settle(shard)).max();
-        let latest = latest.unwrap_or_default();
+        let latest = latest.unwrap_or(told.time());
         for (_, shard) in &mut self.guards {
             let _latest = Told::Clock(latest).settle(shard);
         }
