@@ -13,6 +13,7 @@ enum Bench {
 
 const BENCHES: &[(&str, Bench)] = &[
     ("memory", Bench::Cargo { package: "sekisho", target: "memory" }),
+    ("fullest", Bench::Cargo { package: "sekisho", target: "fullest" }),
     ("redis", Bench::Cargo { package: "sekisho-redis", target: "shared" }),
     ("instructions", Bench::Script { path: "bench/instructions.sh" }),
     ("server", Bench::Script { path: "bench/server.sh" }),
@@ -46,7 +47,7 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = find("typo").err().unwrap().to_string();
-        assert!(error.contains("memory, redis, instructions, server, gateway"), "{error}");
+        assert!(error.contains("memory, fullest, redis, instructions, server, gateway"), "{error}");
         assert!(matches!(find("memory"), Ok(Bench::Cargo { package: "sekisho", .. })));
     }
 }

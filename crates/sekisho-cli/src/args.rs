@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use sekisho::Limit;
+use sekisho::{Limit, ListenAddress};
 
 use crate::report::Report;
 
@@ -30,6 +30,11 @@ pub(crate) enum Command {
     ///
     /// Not a load balancer: there is one server behind it. The access log has one JSON object a decision, in order.
     Proxy(Proxy),
+    /// Show which keys are nearest to the end of their limits, on a server that runs.
+    ///
+    /// It asks the server's admin address, where `sekisho serve` and `sekisho proxy` with `--admin` or `[listen] admin` listen. Fullest
+    /// first; then those refused most often. It is what that one process has seen, and a key's numbers are those of its last decision.
+    Keys(Keys),
     /// Check a policy file, and show what each limit lets through at worst.
     Lint(Lint),
     /// Show which policies match a request, under which key, and what it is charged. Nothing is counted.
@@ -60,7 +65,7 @@ pub(crate) struct Serve {
     /// Where to listen, instead of the file's or the default address; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) listen: Option<std::net::SocketAddr>,
-    /// Where health, readiness and metrics are served, instead of the file's address.
+    /// Where health, readiness, metrics and the fullest keys are served, instead of the file's address.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) admin: Option<std::net::SocketAddr>,
 }
@@ -82,12 +87,56 @@ pub(crate) struct Proxy {
     /// What requests count under: `ip`, or `header:NAME`, with the address where the header is absent.
     #[arg(long, value_name = "ip|header:NAME", default_value = "ip", value_parser = by)]
     pub(crate) by: String,
-    /// Where health, readiness and metrics are served.
+    /// Where health, readiness, metrics and the fullest keys are served.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(crate) admin: Option<std::net::SocketAddr>,
     /// Where the access log goes: a file, or `-` for the standard output.
     #[arg(long, value_name = "FILE|-")]
     pub(crate) log: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Keys {
+    /// The server's admin address, like `http://127.0.0.1:9090` or `unix:/run/sekisho-admin.sock`; by default the policy file's, or
+    /// `http://127.0.0.1:9090` without one.
+    #[arg(long, value_name = "URL", value_parser = admin)]
+    pub(crate) admin: Option<Admin>,
+    /// The server's policy file, whose `[listen] admin` says where to ask.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "admin")]
+    pub(crate) config: Option<PathBuf>,
+    /// Only keys of this policy; empty text for limits that callers of the check API named themselves.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// Only keys of this limit: its id, or as the server writes it, like `60/min token-bucket`.
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) limit: Option<String>,
+    /// At most so many keys, up to 1000.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) top: u16,
+    /// Only keys that are at least so full, in percent; 100 for exhausted ones.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) min_used_percent: u8,
+    /// How to print; `json` is the server's own answer.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) output: TextOrJson,
+}
+
+/// Where a server's admin listener is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Admin {
+    /// A host and port, as in a URL.
+    Tcp(String),
+    /// The path of a unix socket.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(place) => write!(f, "http://{place}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -356,6 +405,34 @@ fn address(text: &str) -> Result<std::net::SocketAddr, String> {
             "an address is like `127.0.0.1:8080` or `[::1]:8080`".to_owned()
         }
     })
+}
+
+/// Reads where an admin listener is.
+fn admin(text: &str) -> Result<Admin, String> {
+    let wrong = || {
+        "an admin address is like `http://127.0.0.1:9090`, `127.0.0.1:9090` or `unix:/run/sekisho-admin.sock`".to_owned()
+    };
+    if text.starts_with("unix:") {
+        return match text.parse() {
+            Ok(ListenAddress::Unix(path)) => Ok(Admin::Unix(path)),
+            Ok(ListenAddress::Tcp(_)) | Err(_) => Err(wrong()),
+        };
+    }
+    if text.starts_with("https://") {
+        return Err(
+            "the admin listener speaks plain HTTP: `http://` instead of `https://`".to_owned()
+        );
+    }
+    let place = text.strip_prefix("http://").unwrap_or(text);
+    let place: http::uri::Authority =
+        place.strip_suffix('/').unwrap_or(place).parse().map_err(|_| wrong())?;
+    if place.port_u16().is_none_or(|port| port == 0)
+        || place.as_str().contains('@')
+        || place.host().is_empty()
+    {
+        return Err(wrong());
+    }
+    Ok(Admin::Tcp(place.as_str().to_owned()))
 }
 
 /// Reads what requests count under, and returns the part of a key that says so in a policy file.

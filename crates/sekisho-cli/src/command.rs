@@ -3,6 +3,7 @@
 mod bound;
 mod completions;
 mod explain;
+mod keys;
 mod lint;
 mod proxy;
 mod reference;
@@ -24,6 +25,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Report> {
     match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Proxy(args) => proxy::run(&args),
+        Command::Keys(args) => keys::run(&args),
         Command::Lint(args) => lint::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Simulate(args) => simulate::run(args),

@@ -40,6 +40,10 @@ pub const CHECKS_MAX: usize = 1_000;
 pub const LIMITS_MAX: usize = 16;
 /// The longest text that says what is wrong with a body, in bytes: it may quote the body.
 pub const DETAIL_BYTES_MAX: usize = 400;
+/// The most keys that one answer of `GET /v1/keys` has.
+pub const TOP_MAX: usize = 1_000;
+/// How many it has when nobody says.
+pub const TOP_DEFAULT: usize = 20;
 
 /// The bounds that a server may be given others of; the default is this module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! no client can make the page grow. All lines are there from the start, at zero, and counting touches one atomic each.
 
 mod durations;
+mod held;
 mod shared;
 mod snapshots;
 
@@ -16,7 +17,6 @@ use prometheus_client::{
     metrics::{
         counter::{ConstCounter, Counter},
         family::Family,
-        gauge::ConstGauge,
         info::Info,
     },
     registry::{Registry, Unit},
@@ -25,14 +25,11 @@ use sekisho::{Decision, Limiter, Ruling, Span};
 
 use self::{
     durations::Durations,
+    held::Held,
     shared::{Fallbacks, Shared},
     snapshots::Snapshots,
 };
-use crate::{
-    door::gateway::AccessLog,
-    snapshot::Keeper,
-    store::{Counting as _, ServerStore},
-};
+use crate::{door::gateway::AccessLog, snapshot::Keeper, store::ServerStore};
 
 /// The media type of the page.
 pub(crate) const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -200,34 +197,6 @@ impl Metrics {
         // Written to a string, which never fails.
         let _never = encode(&mut page, &self.registry);
         page
-    }
-}
-
-/// What this process's memory holds, asked for when the page is.
-#[derive(Debug)]
-struct Held(Arc<Limiter<ServerStore>>);
-
-impl Collector for Held {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let occupancy = self.0.occupancy();
-        let mut gauge = |name, help, value: usize| {
-            let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
-        };
-        gauge(
-            "store_entries",
-            "Entries of the memory store, one a key and limit",
-            occupancy.entries,
-        )?;
-        gauge("store_bytes", "Bytes of the memory store", occupancy.bytes)?;
-        let overflow = ConstCounter::new(occupancy.overflowed);
-        let help = "Requests of unknown keys that found the memory store full";
-        overflow.encode(encoder.encode_descriptor(
-            "store_overflow",
-            help,
-            None,
-            overflow.metric_type(),
-        )?)
     }
 }
 

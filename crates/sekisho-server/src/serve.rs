@@ -39,7 +39,7 @@ pub struct ServeOptions {
     pub clock: Arc<dyn Clock>,
     /// Where the check API and forward-auth listen; nowhere when absent.
     pub http: Option<ListenAddress>,
-    /// Where health, readiness and metrics listen; nowhere when absent.
+    /// Where health, readiness, metrics and the fullest keys are asked for; nowhere when absent. Whoever can connect may ask.
     pub admin: Option<ListenAddress>,
     /// The gateway; none when absent.
     pub gateway: Option<ServeGateway>,
@@ -165,6 +165,10 @@ impl Server {
         if http.as_ref().or(admin.as_ref()).is_none() && gateway.is_none() {
             return Err(ServeError::NoAddress);
         }
+        if admin.is_some() {
+            // Nobody else can ask for them.
+            let _fullest = limiter.keep_fullest();
+        }
         let keeper = snapshot.map(|of| Arc::new(Keeper::new(of, &limiter, &clock)));
         let log = gateway.as_ref().and_then(|gateway| gateway.log.clone());
         let metrics = Arc::new(Metrics::new(&limiter, log, keeper.as_ref()));
@@ -202,7 +206,11 @@ impl Server {
         let Self { http, admin, gateway, doors, keeper } = self;
         let limits = doors.limits;
         let life = watch::Sender::new(Life::Ready);
-        let admin_door = Admin { metrics: Arc::clone(&doors.metrics), life: life.subscribe() };
+        let admin_door = Admin {
+            limiter: Arc::clone(&doors.limiter),
+            metrics: Arc::clone(&doors.metrics),
+            life: life.subscribe(),
+        };
         let sweeping = sweep(Arc::clone(&doors.limiter));
         // Boxed: a listener's future is large, and a caller may keep this one on its stack.
         let answering = Box::pin(async {

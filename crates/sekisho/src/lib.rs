@@ -5,7 +5,8 @@
 //! * [`KeyedLimiter`]: a [`Limit`] and a key. `check` charges, `look` shows, `force` and `refund` settle afterwards, `until_ready`
 //!   waits its turn.
 //! * [`Limiter`]: the policies of a file ([`PolicySet`]), a [`Request`], and a [`Store`] that counts. The memory store decides
-//!   without waiting ([`Limiter::decide_now`]); any store decides with [`Limiter::decide`].
+//!   without waiting ([`Limiter::decide_now`]); any store decides with [`Limiter::decide`]. [`Limiter::keep_fullest`] has it
+//!   remember who is nearest to the end of a limit.
 //!
 //! ```
 //! use sekisho::KeyedLimiter;
@@ -22,6 +23,7 @@ mod calendar;
 mod clock;
 mod decision;
 mod digest;
+mod fullest;
 mod key;
 mod keyed;
 mod limiter;
@@ -43,6 +45,7 @@ pub use crate::{
     clock::{Clock, FakeClock, SystemClock, Wait},
     decision::{Decision, Degraded, Part, Ruling},
     digest::Seed,
+    fullest::{FULLEST_PLACES, FullKey, Fullest, WAYS as FULLEST_WAYS},
     key::{KEY_BYTES_MAX, Key, mask},
     keyed::{Checked, KeyedLimiter, WAITERS_MAX, WaitError},
     limiter::{Asked, Direct, Limiter},

@@ -3,17 +3,18 @@
 mod outage;
 mod plan;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sekisho_core::{Limit, Mode, Span, Timestamp};
 
 use self::{
     outage::Fallback,
-    plan::{Plan, charges},
+    plan::{Plan, charge, charges},
 };
 use crate::{
     clock::{Clock, SystemClock},
     decision::{Decision, Part},
+    fullest::Fullest,
     policy::{PolicySet, StoreSettings},
     queue::Queues,
     request::Request,
@@ -55,6 +56,8 @@ pub struct Limiter<S = Memory> {
     queues: Arc<Queues>,
     /// Absent where nothing is decided without the store.
     fallback: Option<Fallback>,
+    /// Empty until somebody wants to know.
+    fullest: OnceLock<Fullest>,
 }
 
 /// A limit, a key and a cost that a caller names itself, without a policy.
@@ -84,7 +87,13 @@ impl<S: Store> Limiter<S> {
 
     /// Returns a limiter that has nothing to fall back on.
     fn alone(policies: PolicySet, store: S) -> Self {
-        Self { policies: Arc::new(policies), store, queues: Arc::default(), fallback: None }
+        Self {
+            policies: Arc::new(policies),
+            store,
+            queues: Arc::default(),
+            fallback: None,
+            fullest: OnceLock::new(),
+        }
     }
 
     /// Returns the policies.
@@ -100,6 +109,28 @@ impl<S: Store> Limiter<S> {
     /// Returns what this process counts in while the store is down, if it does then.
     pub fn fallback(&self) -> Option<&Memory> {
         self.fallback.as_ref().map(|fallback| &fallback.memory)
+    }
+
+    /// Begins to note which keys are nearest to the end of their limits, and returns where. What was decided before is not known;
+    /// a second call changes nothing.
+    ///
+    /// With a store that others count in too, this is what this process has seen of it: the numbers are the store's, as of the
+    /// last request that came here.
+    pub fn keep_fullest(&self) -> &Fullest {
+        self.fullest.get_or_init(Fullest::default)
+    }
+
+    /// Returns the fullest keys, if they are noted.
+    pub fn fullest(&self) -> Option<&Fullest> {
+        self.fullest.get()
+    }
+
+    /// Notes what limits said of their keys.
+    fn note_fullest(&self, parts: &[Part], mode: Mode) {
+        let Some(fullest) = self.fullest.get() else { return };
+        for part in parts {
+            fullest.note(&charge(part), &part.verdict, part.at, mode);
+        }
     }
 
     pub(crate) const fn queues(&self) -> &Arc<Queues> {
@@ -195,7 +226,13 @@ impl<S: Store> Limiter<S> {
                 self.store.decide(&asks, Now::StoreClock).await.pop()
             }
         };
-        answer.unwrap_or_else(|| Err(no_answer()))
+        let answer = answer.unwrap_or_else(|| Err(no_answer()))?;
+        if let Some(fullest) = self.fullest.get() {
+            for (index, (charge, verdict)) in charges.iter().zip(&answer.verdicts).enumerate() {
+                fullest.note(charge, verdict, answer.time_of(index), Mode::Refund { at });
+            }
+        }
+        Ok(answer)
     }
 
     /// Decides limits that the caller names itself.
@@ -224,9 +261,14 @@ impl<S: Store> Limiter<S> {
                 if let Some(fallback) = self.fallback.as_ref().filter(|_| decision.is_allowed()) {
                     fallback.warm(&mut decision.parts, mode);
                 }
+                self.note_fullest(&decision.parts, mode);
                 decision
             }
-            Err(error) => self.decide_without_store(parts, error, (mode, longest)),
+            Err(error) => {
+                let decision = self.decide_without_store(parts, error, (mode, longest));
+                self.note_fullest(&decision.parts, mode);
+                decision
+            }
         }
     }
 }

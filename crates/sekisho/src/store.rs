@@ -52,7 +52,7 @@ impl Scope {
     }
 
     /// Returns bytes that no other scope has.
-    fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.inner.encoded
     }
 

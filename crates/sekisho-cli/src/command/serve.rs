@@ -229,7 +229,11 @@ fn announce(limiter: &Limiter<ServerStore>, server: &Server) -> Result<(), Repor
             )?;
         }
         if let Some(address) = server.admin_address() {
-            writeln!(to, "health, readiness and metrics on {}", in_words(address))?;
+            writeln!(
+                to,
+                "health, readiness, metrics and the fullest keys on {}",
+                in_words(address)
+            )?;
         }
         Ok(())
     })

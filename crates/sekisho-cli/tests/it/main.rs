@@ -3,6 +3,7 @@
 
 mod commands;
 mod files;
+mod keys;
 mod proxying;
 mod racing;
 mod restarting;

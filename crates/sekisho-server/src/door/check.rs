@@ -17,6 +17,7 @@ use sekisho_http::{Profile, client_addr};
 use sekisho_redis::RedisStore;
 
 use self::line::Line;
+pub(crate) use self::line::{AsText, Seconds};
 pub use self::parse::parse_body;
 use crate::{
     door::{Doors, body},

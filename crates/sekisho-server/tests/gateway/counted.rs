@@ -1,6 +1,6 @@
 //! What the metrics say of a gateway.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use sekisho::{Clock, FakeClock, Limiter, Memory, MemoryOptions, PolicySet, Timestamp};
 use sekisho_server::{ServeGateway, ServeOptions, Server, ServerStore};
@@ -23,23 +23,30 @@ const FILE: &str = r#"
     limits = ["1/h"]
 "#;
 
-#[tokio::test]
-async fn decisions_and_answers_are_counted_at_the_gateways_own_door() {
+/// Starts a server with a gateway in front of a site that says 200, and returns where it and the admin listener are.
+async fn start(file: &str) -> (SocketAddr, SocketAddr, oneshot::Sender<()>) {
     let clock: Arc<dyn Clock> = Arc::new(FakeClock::at(Timestamp::from_secs(1_700_000_000)));
     let memory = Memory::with_clock(MemoryOptions::default(), clock);
     let store = ServerStore::Memory(memory);
-    let limiter = Limiter::with_store(PolicySet::parse(FILE).unwrap(), store);
+    let limiter = Limiter::with_store(PolicySet::parse(file).unwrap(), store);
     let mut options = ServeOptions::new(Arc::new(limiter));
+    options.http = None;
     options.admin = Some(([127, 0, 0, 1], 0).into());
     let Setup { proxy, gateway: listen, .. } = Setup::to(ok().await);
     options.gateway = Some(ServeGateway { listen, proxy, log: None });
     let server = Server::bind(options).await.unwrap();
     let [gateway, admin] = [server.gateway_address(), server.admin_address()]
         .map(|address| address.unwrap().tcp().unwrap());
-    let (_stop, stopped) = oneshot::channel::<()>();
+    let (stop, stopped) = oneshot::channel::<()>();
     let _running = tokio::spawn(async {
         Box::pin(server.run(async { drop(stopped.await) })).await.unwrap();
     });
+    (gateway, admin, stop)
+}
+
+#[tokio::test]
+async fn decisions_and_answers_are_counted_at_the_gateways_own_door() {
+    let (gateway, admin, _stop) = start(FILE).await;
     let mut client = Client::connect(gateway).await;
     for status in [200, 200, 429, 429, 429] {
         assert_eq!(client.get("/v1/x").await.status, status);
@@ -64,4 +71,18 @@ async fn decisions_and_answers_are_counted_at_the_gateways_own_door() {
     ] {
         assert!(page.lines().any(|other| other == line), "no `{line}` in\n{page}");
     }
+}
+
+#[tokio::test]
+async fn what_an_answer_gives_back_is_not_among_the_fullest_keys() {
+    let file = "[[policy]]\nname = \"login\"\nkey = [\"ip\"]\nlimits = [\"3/h\"]\ncount = { status = [401] }\n\
+                [[policy]]\nname = \"all\"\nkey = [\"ip\"]\nlimits = [\"9/h\"]\n";
+    let (gateway, admin, _stop) = start(file).await;
+    let mut client = Client::connect(gateway).await;
+    for _ in 0..5 {
+        assert_eq!(client.get("/").await.status, 200);
+    }
+    let body = Client::connect(admin).await.get("/v1/keys").await.body;
+    let used = r#""policy":"all","id":"3600s-token-bucket","limit":"9/h token-bucket","key":"ip=127.0.0.1","used":5,"#;
+    assert!(body.contains(used) && !body.contains("login"), "{body}");
 }

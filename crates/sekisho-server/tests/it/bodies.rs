@@ -148,11 +148,12 @@ async fn the_description_names_every_path() {
         "/auth403/{path}",
         "/healthz",
         "/v1/check",
+        "/v1/keys",
         "/v1/openapi.json",
     ] {
         assert!(paths.contains(&path), "no {path} in {paths:?}");
     }
-    assert_eq!(paths.len(), 7);
+    assert_eq!(paths.len(), 8);
     references(&document, &document);
 
     // The answer that it describes is the one that is given.

@@ -9,6 +9,7 @@ mod harness;
 mod hold;
 mod identity;
 mod introduced;
+mod keys;
 mod life;
 mod metrics;
 mod outage;

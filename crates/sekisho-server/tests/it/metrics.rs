@@ -48,11 +48,63 @@ async fn decisions_are_counted_by_policy_outcome_and_door() {
         "sekisho_decision_seconds_count 7",
         "sekisho_store_entries 2",
         "sekisho_store_overflow_total 0",
+        "sekisho_store_dropped_fresh_total 0",
+        "sekisho_store_dropped_in_use_total 0",
+        "sekisho_fullest_keys 2",
+        "sekisho_fullest_keys_max 1024",
+        "sekisho_fullest_keys_crowded_out_total 0",
         concat!("sekisho_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
     ] {
         assert!(page.body.lines().any(|other| other == line), "no `{line}` in\n{}", page.body);
     }
     assert!(page.body.contains("\nsekisho_store_bytes ") && page.body.ends_with("# EOF\n"));
+}
+
+#[tokio::test]
+async fn the_store_says_how_full_it_is_and_what_gave() {
+    let bounds = "[store]\nmax_entries = 40\nmax_bytes = \"1MiB\"\noverflow = \"deny\"\n";
+    let server = Running::start(&format!("{bounds}{FILE}")).await;
+    let ask = |from: u32, to: u32| {
+        let checks: Vec<_> = (from..to)
+            .map(|key| json!({"policy": "api", "request": {"path": "/v1/x", "headers": {"x-key": key.to_string()}}}))
+            .collect();
+        json!(checks).to_string()
+    };
+    let has = async |lines: &[&str]| {
+        let page = server.page().await.body;
+        for line in lines {
+            assert!(page.lines().any(|other| other == *line), "no `{line}` in\n{page}");
+        }
+        page
+    };
+    let page =
+        has(&["sekisho_store_max_bytes 1048576", "sekisho_store_dropped_fresh_total 0"]).await;
+    let most = page.lines().find_map(|line| line.strip_prefix("sekisho_store_max_entries "));
+    let most: u32 = most.unwrap().parse().unwrap();
+    assert!((30..=40).contains(&most), "{most}");
+    let answer = server.answer(&ask(0, most + 5)).await;
+    let down =
+        answer.as_array().unwrap().iter().filter(|line| line["outcome"] == "store-down").count();
+    let full = [
+        format!("sekisho_store_entries {}", most + 5 - u32::try_from(down).unwrap()),
+        format!("sekisho_store_overflow_total {down}"),
+    ];
+    assert!(down >= 5);
+    let _page = has(&[&full[0], &full[1], "sekisho_store_dropped_in_use_total 0"]).await;
+    // An hour later all are fresh again, and make room.
+    server.clock.advance(Span::from_secs(3_600));
+    let answer = server.answer(&ask(1_000, 1_005)).await;
+    assert!(answer.as_array().unwrap().iter().all(|line| line["outcome"] == "allow"));
+    let page = has(&[&full[1], "sekisho_store_dropped_in_use_total 0"]).await;
+    assert!(!page.contains("sekisho_store_dropped_fresh_total 0\n"), "{page}");
+}
+
+#[tokio::test]
+async fn what_has_no_bound_has_no_line() {
+    let server = Running::start(FILE).await;
+    let page = server.page().await.body;
+    assert!(!page.contains("sekisho_store_max_entries"), "{page}");
+    assert!(page.contains("\nsekisho_store_max_bytes "), "a quarter of the machine's memory");
 }
 
 #[tokio::test]

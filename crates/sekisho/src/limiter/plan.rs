@@ -122,13 +122,10 @@ impl PolicySet {
 }
 
 pub(super) fn charges<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Charge<'a>> {
-    parts
-        .into_iter()
-        .map(|part| Charge {
-            limit: &part.limit,
-            scope: &part.scope,
-            key: &part.key,
-            cost: part.cost,
-        })
-        .collect()
+    parts.into_iter().map(charge).collect()
+}
+
+/// Returns what a part is charged.
+pub(super) const fn charge(part: &Part) -> Charge<'_> {
+    Charge { limit: &part.limit, scope: &part.scope, key: &part.key, cost: part.cost }
 }

@@ -52,7 +52,7 @@ pub(crate) struct ListenFile {
     /// Address of the check API and forward-auth, like `127.0.0.1:8080`, or `unix:` and the path of a socket.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub(crate) http: Option<Spanned<String>>,
-    /// Address of health, readiness and metrics.
+    /// Address of health, readiness, metrics and the fullest keys. Whoever can connect may ask.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub(crate) admin: Option<Spanned<String>>,
     #[cfg_attr(feature = "schema", schemars(skip))]

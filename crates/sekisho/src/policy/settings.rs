@@ -31,7 +31,7 @@ pub struct Settings {
 pub struct ListenSettings {
     /// The check API and forward-auth.
     pub http: Option<ListenAddress>,
-    /// Health, readiness and metrics.
+    /// Health, readiness, metrics and the fullest keys.
     pub admin: Option<ListenAddress>,
     /// The gateway.
     pub gateway: Option<GatewaySettings>,

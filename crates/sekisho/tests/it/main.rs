@@ -4,6 +4,7 @@
 mod concurrency;
 mod decisions;
 mod files;
+mod fullest;
 mod memory;
 mod outage;
 mod patience;

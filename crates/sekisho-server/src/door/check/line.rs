@@ -63,7 +63,7 @@ impl<'a> Line<'a> {
 
 /// What is written as its text.
 #[derive(Debug)]
-struct AsText<T>(T);
+pub(crate) struct AsText<T>(pub(crate) T);
 
 impl<T: fmt::Display> Serialize for AsText<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -73,7 +73,7 @@ impl<T: fmt::Display> Serialize for AsText<T> {
 
 /// An instant in seconds: as many places as it needs, up to nine.
 #[derive(Clone, Copy, Debug)]
-struct Seconds(Timestamp);
+pub(crate) struct Seconds(pub(crate) Timestamp);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
