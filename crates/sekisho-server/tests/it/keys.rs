@@ -60,7 +60,10 @@ async fn exhausted_keys_come_first_with_the_numbers_that_hold() {
     for status in [200, 200, 200, 200, 429, 429] {
         assert_eq!(client.get("/auth/v1/x").await.status, status);
     }
-    let checks = r#"[{"limit":"9/h","key":"alice","cost":5},{"limit":"1/h","key":"bob"},{"limit":"block","key":"x"},{"limit":"unlimited","key":"y"}]"#;
+    let checks = concat!(
+        r#"[{"limit":"9/h","key":"alice","cost":5},{"limit":"1/h","key":"bob"},"#,
+        r#"{"limit":"block","key":"x"},{"limit":"unlimited","key":"y"}]"#
+    );
     let _answer = server.answer(checks).await;
     let answer = keys(&server, "").await;
     let bob = ("- 3600s-token-bucket =bob".to_owned(), 1, 1, 0);

@@ -14,6 +14,10 @@ const UNUSED: &str = "[[policy]]\nname = \"unused\"\nkey = [\"ip\"]\nlimits = [\
 struct Chance(u64);
 
 impl Chance {
+    fn pick(&mut self, of: usize) -> usize {
+        usize::try_from(self.below(of as u64)).unwrap()
+    }
+
     fn below(&mut self, most: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -108,18 +112,15 @@ fn world(seed: u64, keys: u64, steps: usize) {
     let (mut chance, mut crowded) = (Chance(seed), false);
     let mut charged: Vec<(Decision, &str, String)> = Vec::new();
     for step in 0..steps {
-        clock.advance(Span::from_nanos(
-            [0, 0, 1, 900_000_000, 7_000_000_000][chance.below(5) as usize],
-        ));
+        clock.advance(Span::from_nanos([0, 0, 1, 900_000_000, 7_000_000_000][chance.pick(5)]));
         let number = chance.below(keys);
         let (mut limit, mut key) = (LIMITS[(number % 6) as usize], number.to_string());
-        let cost = [1, 1, 1, 2, 3, 0, 50][chance.below(7) as usize];
+        let cost = [1, 1, 1, 2, 3, 0, 50][chance.pick(7)];
         let mode = match chance.below(12) {
             0 => Mode::Look,
             1 => Mode::Force,
             2 | 3 if !charged.is_empty() => {
-                let (of, its_limit, its_key) =
-                    charged.swap_remove(chance.below(charged.len() as u64) as usize);
+                let (of, its_limit, its_key) = charged.swap_remove(chance.pick(charged.len()));
                 (limit, key) = (its_limit, its_key);
                 Mode::Refund { at: of.at }
             }
@@ -137,10 +138,10 @@ fn world(seed: u64, keys: u64, steps: usize) {
         let shown = fullest.top(now, usize::MAX, |_| true);
         let living: BTreeMap<_, _> = model.0.iter().filter(|(_, of)| of.fresh_at > now).collect();
         for of in &shown {
-            let mut wanted = living
-                .get(&name(of))
-                .map(|of| (*of).clone())
-                .unwrap_or_else(|| panic!("step {step} of {seed}: {of:?} is not true"));
+            let Some(wanted) = living.get(&name(of)) else {
+                panic!("step {step} of {seed}: {of:?} is not true");
+            };
+            let mut wanted = (*wanted).clone();
             assert!(of.denied <= wanted.denied, "step {step} of {seed}: {of:?}, {wanted:?}");
             if keys > FULLEST_WAYS as u64 {
                 // Some were refused while their names were away.
