@@ -3,7 +3,10 @@
 mod ask;
 mod table;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
 
 use sekisho::ListenAddress;
 use serde::Deserialize;
@@ -98,7 +101,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Returns what to ask for.
+/// Returns what to ask for. What is written to a string never fails.
 fn target(args: &Keys) -> String {
     let mut target =
         format!("/v1/keys?top={}&min_used_percent={}", args.top, args.min_used_percent);
@@ -109,8 +112,7 @@ fn target(args: &Keys) -> String {
             if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
                 target.push(char::from(byte));
             } else {
-                let escaped = format!("%{byte:02X}");
-                target.push_str(&escaped);
+                let _never = write!(target, "%{byte:02X}");
             }
         }
     }
@@ -142,8 +144,7 @@ fn harmless_json(json: &str) -> String {
         } else {
             let mut units = [0; 2];
             for unit in of.encode_utf16(&mut units) {
-                let escaped = format!("\\u{unit:04x}");
-                text.push_str(&escaped);
+                let _never = write!(text, "\\u{unit:04x}");
             }
         }
     }

@@ -121,6 +121,11 @@ impl SlidingLog {
     fn live(&self, context: &Context<'_>) -> (u128, usize) {
         let at = self.judged_at(context);
         let (mut units, mut left) = (self.total(), 0_usize);
+        // Mostly nothing has, which the time of the first says without reading it.
+        let oldest = self.older.as_ref().map_or(self.newest.at, |older| older.oldest);
+        if at < later(oldest, context.limit.period_ns().get()) {
+            return (units, left);
+        }
         for entry in self.entries() {
             if at < leaves_at(entry, context.limit) {
                 break;

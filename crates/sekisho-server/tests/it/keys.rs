@@ -60,11 +60,14 @@ async fn exhausted_keys_come_first_with_the_numbers_that_hold() {
     for status in [200, 200, 200, 200, 429, 429] {
         assert_eq!(client.get("/auth/v1/x").await.status, status);
     }
-    let checks = concat!(
-        r#"[{"limit":"9/h","key":"alice","cost":5},{"limit":"1/h","key":"bob"},"#,
-        r#"{"limit":"block","key":"x"},{"limit":"unlimited","key":"y"}]"#
-    );
-    let _answer = server.answer(checks).await;
+    for check in [
+        r#"{"limit":"9/h","key":"alice","cost":5}"#,
+        r#"{"limit":"1/h","key":"bob"}"#,
+        r#"{"limit":"block","key":"x"}"#,
+        r#"{"limit":"unlimited","key":"y"}"#,
+    ] {
+        let _answer = server.answer(check).await;
+    }
     let answer = keys(&server, "").await;
     let bob = ("- 3600s-token-bucket =bob".to_owned(), 1, 1, 0);
     let alice = ("- 3600s-token-bucket =alice".to_owned(), 5, 9, 0);

@@ -122,3 +122,24 @@ pub(crate) fn bytes_have_a_cap_too() {
     assert!(left * 4 < flooded, "{left} of {flooded} are still taken");
     assert!(limiter.check("new").unwrap().is_allowed());
 }
+
+/// What a log gives back is there for others: its bytes do not add up over the days.
+#[test]
+pub(crate) fn what_a_log_gives_back_is_counted_back() {
+    let (store, clock) = store(CAP, Overflow::default());
+    let limiter = KeyedLimiter::with_store("1000/min sliding-log".parse().unwrap(), store);
+    let day = || {
+        for _ in 0..1_000 {
+            clock.advance(Span::from_nanos(1_000_000));
+            assert!(limiter.check("k").unwrap().is_allowed());
+        }
+        let busy = limiter.store().occupancy().bytes;
+        clock.advance(Span::from_secs(120));
+        assert!(limiter.check("k").unwrap().is_allowed());
+        clock.advance(Span::from_secs(120));
+        (busy, limiter.store().occupancy().bytes)
+    };
+    let first = day();
+    assert!(first.0 > first.1 + 4_000, "{first:?}");
+    assert!((0..20).all(|_| day() == first));
+}

@@ -14,14 +14,10 @@ const UNUSED: &str = "[[policy]]\nname = \"unused\"\nkey = [\"ip\"]\nlimits = [\
 struct Chance(u64);
 
 impl Chance {
-    fn pick(&mut self, of: usize) -> usize {
-        usize::try_from(self.below(of as u64)).unwrap()
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
+    fn index(&mut self, most: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
+        usize::try_from(self.0 >> 33).unwrap() % most
     }
 }
 
@@ -105,22 +101,22 @@ const LIMITS: [&str; 6] = [
 ];
 
 /// Lets a world of so many keys run, and compares after each step.
-fn world(seed: u64, keys: u64, steps: usize) {
+fn world(seed: u64, keys: usize, steps: usize) {
     let clock = Arc::new(FakeClock::at(Timestamp::from_secs(1_700_000_000)));
     let limiter = limiter(&clock);
     let (fullest, mut model) = (Fullest::new(FULLEST_WAYS), Model::default());
     let (mut chance, mut crowded) = (Chance(seed), false);
     let mut charged: Vec<(Decision, &str, String)> = Vec::new();
     for step in 0..steps {
-        clock.advance(Span::from_nanos([0, 0, 1, 900_000_000, 7_000_000_000][chance.pick(5)]));
-        let number = chance.below(keys);
-        let (mut limit, mut key) = (LIMITS[(number % 6) as usize], number.to_string());
-        let cost = [1, 1, 1, 2, 3, 0, 50][chance.pick(7)];
-        let mode = match chance.below(12) {
+        clock.advance(Span::from_nanos([0, 0, 1, 900_000_000, 7_000_000_000][chance.index(5)]));
+        let number = chance.index(keys);
+        let (mut limit, mut key) = (LIMITS[number % 6], number.to_string());
+        let cost = [1, 1, 1, 2, 3, 0, 50][chance.index(7)];
+        let mode = match chance.index(12) {
             0 => Mode::Look,
             1 => Mode::Force,
             2 | 3 if !charged.is_empty() => {
-                let (of, its_limit, its_key) = charged.swap_remove(chance.pick(charged.len()));
+                let (of, its_limit, its_key) = charged.swap_remove(chance.index(charged.len()));
                 (limit, key) = (its_limit, its_key);
                 Mode::Refund { at: of.at }
             }
@@ -138,12 +134,11 @@ fn world(seed: u64, keys: u64, steps: usize) {
         let shown = fullest.top(now, usize::MAX, |_| true);
         let living: BTreeMap<_, _> = model.0.iter().filter(|(_, of)| of.fresh_at > now).collect();
         for of in &shown {
-            let Some(wanted) = living.get(&name(of)) else {
+            let Some(mut wanted) = living.get(&name(of)).map(|of| (*of).clone()) else {
                 panic!("step {step} of {seed}: {of:?} is not true");
             };
-            let mut wanted = (*wanted).clone();
             assert!(of.denied <= wanted.denied, "step {step} of {seed}: {of:?}, {wanted:?}");
-            if keys > FULLEST_WAYS as u64 {
+            if keys > FULLEST_WAYS {
                 // Some were refused while their names were away.
                 wanted.denied = of.denied;
             }
@@ -157,7 +152,7 @@ fn world(seed: u64, keys: u64, steps: usize) {
                 "step {step} of {seed}: {wanted:?}"
             );
         }
-        if keys <= FULLEST_WAYS as u64 {
+        if keys <= FULLEST_WAYS {
             assert_eq!(shown.len(), living.len(), "step {step} of {seed}");
             assert_eq!(fullest.crowded_out(), 0);
         }
@@ -186,7 +181,7 @@ fn the_same_decisions_leave_the_same_names() {
         let (limiter, mut chance) = (limiter(&clock), Chance(7));
         let fullest = limiter.keep_fullest();
         for _ in 0..20_000 {
-            let key = chance.below(5_000).to_string();
+            let key = chance.index(5_000).to_string();
             let _decision = ask(&limiter, "4/h", &key, 1, Mode::Check);
         }
         (fullest.top(clock_now(&limiter), usize::MAX, |_| true), fullest.crowded_out())
