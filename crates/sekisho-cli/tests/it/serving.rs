@@ -49,7 +49,8 @@ impl Served {
             }
         };
         let address = read_to("listening on http://");
-        let admin = has_admin.then(|| read_to("health, readiness and metrics on http://"));
+        let admin = has_admin
+            .then(|| read_to("health, readiness, metrics and the fullest keys on http://"));
         Self { child, address, admin, said }
     }
 
