@@ -254,7 +254,9 @@ impl Memory {
         if shard.find(digest).is_some() {
             return Err(StoreError::Twice);
         }
-        let (words, log) = (Words::of(&state, fresh_at), heap_bytes(&state));
+        // What words say of themselves may be earlier, in a file that no store wrote: then it is kept as it is said.
+        let words = Words::of(&state, fresh_at).filter(|words| words.fresh_at() == fresh_at);
+        let log = heap_bytes(&state);
         let beside = if words.is_none() { STATE_BYTES_MAX } else { 0 };
         self.table.grow(log + beside).map_err(|_| StoreError::Full)?;
         self.table.shrink(beside);

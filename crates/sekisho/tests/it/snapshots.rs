@@ -243,3 +243,21 @@ fn what_no_store_writes_is_refused() {
         assert_eq!(decode(&sealed(1, &entries), BEGIN).unwrap().0.occupancy().entries, 1);
     }
 }
+
+/// An entry that says it is in use is, whatever its state would say of itself: what has been read is written again.
+#[test]
+fn an_entry_counts_for_as_long_as_the_file_says() {
+    let (begin, none) = (BEGIN.as_nanos(), u64::MAX);
+    for entries in [
+        entry(1, 1, &[begin, 0]),
+        entry(1, 2, &[begin - 1, 0]),
+        entry(1, 3, &[begin, 1, 0]),
+        entry(1, 4, &[begin, 0, 7, none]),
+        entry(1, 4, &[begin - 1, 6, 7, none]),
+    ] {
+        let file = sealed(1, &entries);
+        let (store, keys, _) = decode(&file, BEGIN).unwrap();
+        let again = Snapshot::encode(&store, &keys).unwrap();
+        assert_eq!(decode(&again, BEGIN).unwrap().2.entries, 1, "{entries:?}");
+    }
+}
