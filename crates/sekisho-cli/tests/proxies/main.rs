@@ -1,22 +1,25 @@
 //! Forward-auth as it is deployed: real proxies, with the configurations in `examples/`, ask the real program.
 #![expect(clippy::unwrap_used, reason = "a test may end early")]
 
-/// Makes a test for each proxy of each function that takes one.
+/// Makes a test for each of some proxies of each function that takes one.
+macro_rules! behind {
+    ($($name:ident $proxy:ident),*; $cases:tt) => {
+        $(behind!(one $name $proxy $cases);)*
+    };
+    (one $name:ident $proxy:ident ($($case:ident),* $(,)?)) => {
+        mod $name {
+            $(#[test]
+            fn $case() {
+                super::$case(crate::stack::Proxy::$proxy);
+            })*
+        }
+    };
+}
+
+/// The same for all there are.
 macro_rules! behind_each_proxy {
     ($($case:ident),* $(,)?) => {
-        mod nginx {
-            $(#[test]
-            fn $case() {
-                super::$case(crate::stack::Proxy::Nginx);
-            })*
-        }
-
-        mod caddy {
-            $(#[test]
-            fn $case() {
-                super::$case(crate::stack::Proxy::Caddy);
-            })*
-        }
+        behind!(nginx Nginx, caddy Caddy, haproxy Haproxy, traefik Traefik, envoy Envoy; ($($case),*));
     };
 }
 

@@ -43,7 +43,9 @@ fn every_spelling_is_counted_as_one_path(proxy: Proxy) {
 fn an_encoded_separator_is_refused(proxy: Proxy) {
     let stack = Stack::start(proxy, AUTH);
     for target in ["/v1%2Fauth", "/v1/%2fauth", "/v1%5cauth", "/x/..%2fv1/auth"] {
-        assert_eq!(stack.client(2).ask(Ask::get(target)).status, 403, "{target}");
+        let status = stack.client(2).ask(Ask::get(target)).status;
+        // Envoy refuses it itself.
+        assert!(status == 403 || status == 400 && proxy == Proxy::Envoy, "{target}: {status}");
     }
     assert_eq!(stack.site.reached(), [""; 0]);
 }

@@ -14,7 +14,11 @@ on_missing_key = "deny"
 limits = ["3/365d sliding-log"]
 "#;
 
-behind_each_proxy!(each_client_has_its_own_count, of_a_thousand_at_once_three_pass);
+// Traefik asks over TCP alone.
+behind!(nginx Nginx, caddy Caddy, haproxy Haproxy, envoy Envoy; (
+    each_client_has_its_own_count,
+    of_a_thousand_at_once_three_pass,
+));
 
 fn each_client_has_its_own_count(proxy: Proxy) {
     let stack = Stack::over_socket(proxy, THREE);
