@@ -17,6 +17,7 @@ use sekisho::{
 };
 use sekisho_core::Limit;
 use sekisho_http::{client_addr, headers};
+use sekisho_server::door::resp::parse::{Parsed, parse};
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
 /// A limit's text reads back as the same limit and prints unchanged.
@@ -97,6 +98,21 @@ fn sealed(bytes: &[u8]) -> Option<Vec<u8>> {
     let sum = hasher.finish128().as_u128().to_le_bytes();
     whole[end..].copy_from_slice(&sum);
     Some(whole)
+}
+
+/// Commands of any bytes are read, waited for or refused. What is read takes bytes, has its words within them, and is the same when
+/// it comes in two pieces.
+pub fn resp(bytes: &[u8]) {
+    let mut begin = 0;
+    while let Parsed::Command(words, length) = parse(bytes, begin) {
+        assert!(length > 0 && begin + length <= bytes.len());
+        let all: usize = (0..words.len()).map(|index| words.get(bytes, index).len()).sum();
+        assert!(all <= length, "more than was sent");
+        assert!(words.get(bytes, words.len()).is_empty());
+        let shorter = parse(&bytes[..begin + length - 1], begin);
+        assert!(matches!(shorter, Parsed::Incomplete), "{shorter:?}");
+        begin += length;
+    }
 }
 
 /// A log line of any bytes is taken or refused, and never a panic.

@@ -9,6 +9,7 @@ pub mod gateway;
 pub(crate) mod listener;
 pub mod openapi;
 pub(crate) mod patience;
+pub mod resp;
 pub(crate) mod socket;
 pub(crate) mod unbelieved;
 

@@ -45,6 +45,19 @@ pub const TOP_MAX: usize = 1_000;
 /// How many it has when nobody says.
 pub const TOP_DEFAULT: usize = 20;
 
+/// The most words of a command over RESP, its name among them.
+pub const RESP_ARGS_MAX: usize = 64;
+/// The most bytes of one of them.
+pub const RESP_BULK_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes of a command that is a line of words.
+pub const RESP_LINE_BYTES_MAX: usize = 64 * 1024;
+/// How many bytes one read asks for at most.
+pub const RESP_READ_BYTES: usize = 16 * 1024;
+/// How many bytes of replies wait at most before they are sent, but for the last one.
+pub const RESP_REPLY_BYTES_MAX: usize = 64 * 1024;
+/// How many commands are decided together at most.
+pub const RESP_BATCH_MAX: usize = 128;
+
 /// The bounds that a server may be given others of; the default is this module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -41,16 +41,24 @@ pub(crate) enum Door {
     Auth403,
     Check,
     Gateway,
+    Resp,
     Other,
     Admin,
 }
 
 impl Door {
-    const ALL: [Self; 6] =
-        [Self::Auth, Self::Auth403, Self::Check, Self::Gateway, Self::Other, Self::Admin];
+    const ALL: [Self; 7] = [
+        Self::Auth,
+        Self::Auth403,
+        Self::Check,
+        Self::Gateway,
+        Self::Resp,
+        Self::Other,
+        Self::Admin,
+    ];
 
     /// The doors that decide, the first of them all.
-    const DECIDING: usize = 4;
+    const DECIDING: usize = 5;
 
     const fn as_str(self) -> &'static str {
         match self {
@@ -58,6 +66,7 @@ impl Door {
             Self::Auth403 => "auth403",
             Self::Check => "check",
             Self::Gateway => "gateway",
+            Self::Resp => "resp",
             Self::Other => "other",
             Self::Admin => "admin",
         }
@@ -181,6 +190,14 @@ impl Metrics {
         if let Some(fallbacks) = &self.fallbacks {
             fallbacks.count(decision);
         }
+    }
+
+    /// Counts what became of a limit that a caller named itself.
+    pub(crate) fn ruled(&self, door: Door, ruling: &Ruling, took: Span) {
+        if let Some(counter) = self.without_policy[place(ruling)].get(door as usize) {
+            counter.inc();
+        }
+        self.durations.observe(took);
     }
 
     /// Counts an answer.

@@ -20,6 +20,7 @@ use crate::{
             AccessLog, Gateway, GatewayOptions, Proxy, ProxyOptions, TlsError, counted_gate,
         },
         listener::{Introduced, Listener},
+        resp::Resp,
         socket::Socket,
         unbelieved::Unbelieved,
     },
@@ -39,6 +40,8 @@ pub struct ServeOptions {
     pub clock: Arc<dyn Clock>,
     /// Where the check API and forward-auth listen; nowhere when absent.
     pub http: Option<ListenAddress>,
+    /// Where RESP listens: `CL.THROTTLE` and `THROTTLE`; nowhere when absent.
+    pub resp: Option<ListenAddress>,
     /// Where health, readiness, metrics and the fullest keys are asked for; nowhere when absent. Whoever can connect may ask.
     pub admin: Option<ListenAddress>,
     /// The gateway; none when absent.
@@ -96,10 +99,12 @@ impl ServeOptions {
         let clock = limiter.process_clock();
         let listen = &limiter.policies().settings().listen;
         let (http, admin) = (listen.http.clone(), listen.admin.clone());
+        let resp = listen.resp.clone();
         Self {
             limiter,
             clock,
             http,
+            resp,
             admin,
             gateway: None,
             limits: Limits::default(),
@@ -137,6 +142,7 @@ pub enum ServeError {
 #[derive(Debug)]
 pub struct Server {
     http: Option<(Socket, ListenAddress)>,
+    resp: Option<(Socket, ListenAddress)>,
     admin: Option<(Socket, ListenAddress)>,
     gateway: Option<Gateway<LimitService<Proxy, ServerStore>>>,
     doors: Doors,
@@ -161,8 +167,8 @@ impl Server {
     /// [`ServeError::Bind`] when an address cannot be had, [`ServeError::NoAddress`] when none is given, [`ServeError::Tls`] when
     /// the gateway's upstream cannot be spoken to.
     pub async fn bind(options: ServeOptions) -> Result<Self, ServeError> {
-        let ServeOptions { limiter, clock, http, admin, gateway, limits, snapshot } = options;
-        if http.as_ref().or(admin.as_ref()).is_none() && gateway.is_none() {
+        let ServeOptions { limiter, clock, http, resp, admin, gateway, limits, snapshot } = options;
+        if http.as_ref().or(resp.as_ref()).or(admin.as_ref()).is_none() && gateway.is_none() {
             return Err(ServeError::NoAddress);
         }
         if admin.is_some() {
@@ -178,7 +184,8 @@ impl Server {
             None => None,
         };
         let doors = Doors { limiter, clock, metrics, limits, unbelieved };
-        Ok(Self { http: open(http).await?, admin: open(admin).await?, gateway, doors, keeper })
+        let (http, resp) = (open(http).await?, open(resp).await?);
+        Ok(Self { http, resp, admin: open(admin).await?, gateway, doors, keeper })
     }
 
     /// Returns where the gateway listens.
@@ -189,6 +196,11 @@ impl Server {
     /// Returns where the check API and forward-auth listen, with the port that the system chose for port 0.
     pub fn http_address(&self) -> Option<&ListenAddress> {
         self.http.as_ref().map(|(_, address)| address)
+    }
+
+    /// Returns where RESP listens.
+    pub fn resp_address(&self) -> Option<&ListenAddress> {
+        self.resp.as_ref().map(|(_, address)| address)
     }
 
     /// Returns where the admin listener listens.
@@ -203,7 +215,7 @@ impl Server {
     /// # Errors
     /// [`ServeError::Snapshot`] when that could not be written. A write that fails before the end is said in the log.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let Self { http, admin, gateway, doors, keeper } = self;
+        let Self { http, resp, admin, gateway, doors, keeper } = self;
         let limits = doors.limits;
         let life = watch::Sender::new(Life::Ready);
         let admin_door = Admin {
@@ -212,6 +224,21 @@ impl Server {
             life: life.subscribe(),
         };
         let sweeping = sweep(Arc::clone(&doors.limiter));
+        let throttling = Resp::new(
+            Arc::clone(&doors.limiter),
+            Arc::clone(&doors.clock),
+            Arc::clone(&doors.metrics),
+            limits,
+        );
+        let throttling = Box::pin(async {
+            let draining = reached(life.subscribe(), Life::Draining);
+            match resp {
+                Some((socket, _)) => {
+                    Listener::new(socket, limits).serve(throttling, draining).await;
+                }
+                None => draining.await,
+            }
+        });
         // Boxed: a listener's future is large, and a caller may keep this one on its stack.
         let answering = Box::pin(async {
             let draining = reached(life.subscribe(), Life::Draining);
@@ -231,7 +258,7 @@ impl Server {
             }
         });
         let serving = async {
-            tokio::join!(answering, forwarding, keep(keeper.as_ref(), &life));
+            tokio::join!(answering, throttling, forwarding, keep(keeper.as_ref(), &life));
             // The last decision has been made.
             let saved = match &keeper {
                 Some(keeper) => keeper.save().await.map(drop),

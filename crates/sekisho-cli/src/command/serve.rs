@@ -1,6 +1,10 @@
 //! `sekisho serve`: the server, on the policies of a file or on a default one.
 
-use std::{error::Error as _, io::ErrorKind, sync::Arc};
+use std::{
+    error::Error as _,
+    io::{self, ErrorKind, Write},
+    sync::Arc,
+};
 
 use sekisho::{
     GatewaySettings, Limiter, ListenAddress, OnStoreError, PolicySet, Share, SharedStoreSettings,
@@ -40,11 +44,7 @@ pub(super) fn run(args: &Serve) -> Result<(), Report> {
 
 /// Returns what a policy file says of a server: where it counts, and where it listens. From here on there is a log.
 pub(super) fn options(set: PolicySet) -> Result<ServeOptions, Report> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .init();
+    tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_target(false).init();
     ServeOptions::open(set).map_err(|error| match &error {
         StartError::Store(error) => no_store(error),
         StartError::Snapshot(error) => no_snapshot(error),
@@ -211,32 +211,40 @@ fn announce(limiter: &Limiter<ServerStore>, server: &Server) -> Result<(), Repor
             )?,
             Some(shared) => writeln!(to, "scope: shared; counts are in {}", places(shared))?,
         }
-        if let Some(address) = server.http_address() {
-            let (curl, url) = for_curl(address);
-            writeln!(to, "listening on {}; try", in_words(address))?;
-            writeln!(to, "  {curl} -i {url}/auth")?;
-            writeln!(to, "  {curl} -i '{url}/auth/v1/users?page=2'")?;
-            writeln!(
-                to,
-                "  {curl} -s {url}/v1/check -d '{{\"limit\": \"5/min\", \"key\": \"alice\"}}'"
-            )?;
-        }
-        if let Some(address) = server.gateway_address() {
-            writeln!(
-                to,
-                "gateway on {}; requests that may pass go on to the one server behind it",
-                in_words(address)
-            )?;
-        }
-        if let Some(address) = server.admin_address() {
-            writeln!(
-                to,
-                "health, readiness, metrics and the fullest keys on {}",
-                in_words(address)
-            )?;
-        }
-        Ok(())
+        doors(to, server)
     })
+}
+
+/// Says where the doors are, and how to knock.
+fn doors(to: &mut dyn Write, server: &Server) -> io::Result<()> {
+    if let Some(address) = server.http_address() {
+        let (curl, url) = for_curl(address);
+        writeln!(to, "listening on {}; try", in_words(address))?;
+        writeln!(to, "  {curl} -i {url}/auth")?;
+        writeln!(to, "  {curl} -i '{url}/auth/v1/users?page=2'")?;
+        writeln!(
+            to,
+            "  {curl} -s {url}/v1/check -d '{{\"limit\": \"5/min\", \"key\": \"alice\"}}'"
+        )?;
+    }
+    if let Some(address) = server.resp_address() {
+        writeln!(to, "RESP on {}; try", in_words(address).replace("http://", "redis://"))?;
+        if let ListenAddress::Tcp(address) = address {
+            let (host, port) = (address.ip(), address.port());
+            writeln!(to, "  redis-cli -h {host} -p {port} CL.THROTTLE alice 4 5 60")?;
+        }
+    }
+    if let Some(address) = server.gateway_address() {
+        writeln!(
+            to,
+            "gateway on {}; requests that may pass go on to the one server behind it",
+            in_words(address)
+        )?;
+    }
+    if let Some(address) = server.admin_address() {
+        writeln!(to, "health, readiness, metrics and the fullest keys on {}", in_words(address))?;
+    }
+    Ok(())
 }
 
 /// Returns what becomes of counts in memory when the server starts anew.

@@ -30,6 +30,7 @@ pub(crate) fn limiter(policies: PolicySet, clock: Arc<dyn Clock>) -> Arc<Limiter
 pub(crate) struct Running {
     pub(crate) http: SocketAddr,
     pub(crate) admin: SocketAddr,
+    pub(crate) resp: SocketAddr,
     pub(crate) clock: Arc<FakeClock>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) ended: JoinHandle<()>,
@@ -48,16 +49,18 @@ impl Running {
             ServeOptions::new(limiter(policies, Arc::clone(&clock) as Arc<dyn Clock>));
         options.http = Some(([127, 0, 0, 1], 0).into());
         options.admin = options.http.clone();
+        options.resp = options.http.clone();
         change(&mut options);
         let server = Server::bind(options).await.unwrap();
         let tcp = |address: Option<&ListenAddress>| address.unwrap().tcp().unwrap();
         let (http, admin) = (tcp(server.http_address()), tcp(server.admin_address()));
+        let resp = tcp(server.resp_address());
         let (stop, stopped) = oneshot::channel();
         let ended = tokio::spawn(async {
             let stopped = async { drop(stopped.await) };
             Box::pin(server.run(stopped)).await.unwrap();
         });
-        Self { http, admin, clock, stop: Some(stop), ended }
+        Self { http, admin, resp, clock, stop: Some(stop), ended }
     }
 
     /// Tells the server to stop.

@@ -14,5 +14,6 @@ mod life;
 mod metrics;
 mod outage;
 mod peers;
+mod resp;
 mod snapshot;
 mod sockets;

@@ -87,6 +87,11 @@ impl PolicySet {
         }
     }
 
+    /// Returns the key that a caller names itself, as the check API makes it.
+    pub fn plain_key(&self, part: &[u8]) -> Key {
+        Key::plain(part, &self.seed)
+    }
+
     /// Says what a request would be charged: for people who ask why. Nothing is counted.
     ///
     /// # Errors

@@ -45,7 +45,8 @@ pub(crate) fn compile(
     };
     let prefixes = Prefixes::compile(&file.identity, problems);
     let addresses = Addresses::of(&settings);
-    if file.policy.is_empty() {
+    // Over RESP the caller names the limits.
+    if file.policy.is_empty() && settings.listen.resp.is_none() {
         problems.add(Code::NoPolicy, 0..0, "there is no `[[policy]]`, so nothing would be limited");
     }
     let mut names = BTreeSet::new();

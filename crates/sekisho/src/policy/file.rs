@@ -57,8 +57,9 @@ pub(crate) struct ListenFile {
     pub(crate) admin: Option<Spanned<String>>,
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub(crate) grpc: Later,
-    #[cfg_attr(feature = "schema", schemars(skip))]
-    pub(crate) resp: Later,
+    /// Address of the RESP door, like `127.0.0.1:8082`: `CL.THROTTLE` and `THROTTLE` for clients of Redis.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub(crate) resp: Option<Spanned<String>>,
     /// The gateway: where it listens, and the one server that it passes requests on to.
     #[cfg_attr(feature = "schema", schemars(with = "Option<GatewayFile>"))]
     pub(crate) gateway: Option<Spanned<GatewayFile>>,

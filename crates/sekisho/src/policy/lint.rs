@@ -47,7 +47,7 @@ codes! {
     UnknownField = "SK002", Error, "A field has a name that does not exist.";
     WrongType = "SK003", Error, "A field has a value of the wrong kind, or lacks one that it needs.";
     NotYet = "SK004", Error, "A field whose behaviour is not in this version.";
-    NoPolicy = "SK005", Error, "The file has no policy.";
+    NoPolicy = "SK005", Error, "The file has no policy, and no `resp` door, whose callers bring limits of their own.";
     Name = "SK010", Error, "A policy's name or a limit's id is missing, taken, or has characters that it may not have.";
     Limit = "SK011", Error, "A limit's text or resolution is wrong.";
     NoLimit = "SK012", Error, "A policy has no limits, or both `limits` and `plans`; or all policies together have too many.";

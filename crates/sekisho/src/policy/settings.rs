@@ -31,6 +31,8 @@ pub struct Settings {
 pub struct ListenSettings {
     /// The check API and forward-auth.
     pub http: Option<ListenAddress>,
+    /// `CL.THROTTLE` and `THROTTLE`, for clients of Redis.
+    pub resp: Option<ListenAddress>,
     /// Health, readiness, metrics and the fullest keys.
     pub admin: Option<ListenAddress>,
     /// The gateway.
@@ -67,6 +69,7 @@ impl Default for ListenSettings {
     fn default() -> Self {
         Self {
             http: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)).into()),
+            resp: None,
             admin: None,
             gateway: None,
             original: Original::Path,

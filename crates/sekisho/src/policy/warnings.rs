@@ -47,7 +47,8 @@ pub(super) fn find(set: &PolicySet, file: &PolicyFile, problems: &mut Problems<'
     stores(set, file, problems);
     let Some(listen) = &file.listen else { return };
     let gateway = listen.gateway.as_ref().map(|gateway| &gateway.get_ref().at);
-    for address in [listen.http.as_ref(), listen.admin.as_ref(), gateway].into_iter().flatten() {
+    let doors = [listen.http.as_ref(), listen.resp.as_ref(), listen.admin.as_ref(), gateway];
+    for address in doors.into_iter().flatten() {
         open_address(address, problems);
     }
 }

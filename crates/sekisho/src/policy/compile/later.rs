@@ -7,9 +7,8 @@ use crate::policy::{
 };
 
 /// The names of fields that no table has in this version.
-pub(crate) const NAMES: [&str; 9] = [
+pub(crate) const NAMES: [&str; 8] = [
     "grpc",
-    "resp",
     "ban",
     "on_change",
     "enforce_percent",
@@ -24,7 +23,7 @@ type Later<'a> = (&'a str, &'a Option<Spanned<toml::Value>>);
 /// Refuses every field of a later version that the file has.
 pub(super) fn refuse(file: &PolicyFile, problems: &mut Problems<'_>) {
     if let Some(listen) = &file.listen {
-        refuse_all(&[("grpc", &listen.grpc), ("resp", &listen.resp)], problems);
+        refuse_all(&[("grpc", &listen.grpc)], problems);
     }
     for policy in &file.policy {
         let policy = policy.get_ref();

@@ -27,6 +27,7 @@ pub(super) fn compile(file: Option<&ListenFile>, problems: &mut Problems<'_>) ->
         parsed.map_err(|error| problems.add(Code::Address, text.span(), format!("{error}"))).ok()
     };
     let (http, admin) = (address(file.http.as_ref()), address(file.admin.as_ref()));
+    let resp = address(file.resp.as_ref());
     let gateway = file.gateway.as_ref().and_then(|gateway| {
         let at = address(Some(&gateway.get_ref().at))?;
         Some(GatewaySettings { at, to: gateway.get_ref().to.get_ref().clone() })
@@ -49,7 +50,7 @@ pub(super) fn compile(file: Option<&ListenFile>, problems: &mut Problems<'_>) ->
         Some(OriginalFile::XForwarded) => Original::XForwarded,
     };
     let hold = auth.and_then(|auth| hold(auth, problems));
-    let settings = ListenSettings { http, admin, gateway, original, hold };
+    let settings = ListenSettings { http, resp, admin, gateway, original, hold };
     refuse_doors_in_one_place(file, &settings, problems);
     settings
 }
@@ -73,6 +74,7 @@ fn refuse_doors_in_one_place(
     let gateway = file.gateway.as_ref().map(|gateway| gateway.get_ref().at.span());
     let mut doors = Vec::new();
     doors.extend(settings.http.as_ref().zip(file.http.as_ref().map(Spanned::span)));
+    doors.extend(settings.resp.as_ref().zip(file.resp.as_ref().map(Spanned::span)));
     doors.extend(settings.admin.as_ref().zip(file.admin.as_ref().map(Spanned::span)));
     doors.extend(settings.gateway.as_ref().map(|gateway| &gateway.at).zip(gateway));
     for (index, (address, span)) in doors.iter().enumerate() {
