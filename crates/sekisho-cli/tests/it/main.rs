@@ -11,6 +11,7 @@ mod serving;
 mod sharing;
 mod simulating;
 mod storing;
+mod throttling;
 
 use std::{
     io::Write,

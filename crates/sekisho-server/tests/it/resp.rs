@@ -152,6 +152,9 @@ async fn other_numbers_on_a_key_meet_the_same_usage() {
     assert_eq!(talk.ask("CL.THROTTLE k 9 10 120 0").await, five("0 10 5 -1 60"));
     // Under another count the units that are used stay used; redis-cell would say 5.
     assert_eq!(talk.ask("CL.THROTTLE k 9 5 60 0").await, five("0 10 0 -1 60"));
+    // A smaller burst holds less than is used: even a look is refused until it is not.
+    assert_eq!(talk.ask("CL.THROTTLE k 4 10 60 0").await, five("1 5 0 30 60"));
+    assert_eq!(talk.ask("CL.THROTTLE k 4 10 60").await, five("1 5 0 36 60"));
     assert_eq!(talk.ask("THROTTLE k 10 10 60").await, five("0 10 0 60 6"));
     assert_eq!(talk.ask("DEL k other").await, ":1\r\n");
     assert_eq!(talk.ask("CL.THROTTLE k 9 10 60 0").await, five("0 10 10 -1 0"));

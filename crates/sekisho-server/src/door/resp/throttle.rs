@@ -123,10 +123,11 @@ fn limit(capacity: u64, count: u64, period: u64) -> Result<Limit, String> {
 /// Writes what a limit says.
 pub(super) fn put(to: &mut Replies, asked: &Asked, verdict: &Verdict) {
     let number = |of: u64| i64::try_from(of).unwrap_or(i64::MAX);
-    let refused = !matches!(verdict.outcome, Outcome::Allow);
+    let beyond = beyond(asked, verdict);
+    let refused = beyond.is_some() || verdict.outcome != Outcome::Allow;
     let capacity = verdict.capacity.map_or(-1, number);
     let remaining = verdict.remaining.map_or(-1, number);
-    let retry = verdict.retry_after.filter(|_| refused).map(seconds);
+    let retry = verdict.retry_after.filter(|_| refused).or(beyond).map(seconds);
     let reset = seconds(verdict.reset_after);
     let numbers = match asked.family {
         Family::RedisCell => [i64::from(refused), capacity, remaining, retry.unwrap_or(-1), reset],
@@ -136,6 +137,19 @@ pub(super) fn put(to: &mut Replies, asked: &Asked, verdict: &Verdict) {
         }
     };
     put_five(to, numbers);
+}
+
+/// Returns how long more is used than the bucket holds, under which even a look is refused: another limit on the key held more.
+fn beyond(asked: &Asked, verdict: &Verdict) -> Option<Span> {
+    if asked.mode != Mode::Look {
+        return None;
+    }
+    let limit = asked.limit.as_metered()?;
+    let used = verdict.reset_after.as_nanos();
+    let full = u128::from(limit.burst()) * u128::from(limit.period().shortest().as_nanos());
+    let full = full.div_ceil(u128::from(limit.amount().get()));
+    let wait = used.checked_sub(u64::try_from(full).ok()?).filter(|wait| *wait > 0)?;
+    Some(Span::from_nanos(wait))
 }
 
 pub(super) fn put_five(to: &mut Replies, numbers: [i64; 5]) {
