@@ -48,7 +48,10 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = find("typo").err().unwrap().to_string();
-        assert!(error.contains("memory, fullest, redis, instructions, server, doors, gateway"), "{error}");
+        assert!(
+            error.contains("memory, fullest, redis, instructions, server, doors, gateway"),
+            "{error}"
+        );
         assert!(matches!(find("memory"), Ok(Bench::Cargo { package: "sekisho", .. })));
     }
 }

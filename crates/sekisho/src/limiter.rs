@@ -1,5 +1,6 @@
 //! Policies and a store, put together: plan the charges of a request, let the store decide, say what it means.
 
+mod direct;
 mod outage;
 mod plan;
 
@@ -8,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use sekisho_core::{Limit, Mode, Span, Timestamp};
 
 use self::{
+    direct::DirectLimits,
     outage::Fallback,
     plan::{Plan, charge, charges},
 };
@@ -56,6 +58,8 @@ pub struct Limiter<S = Memory> {
     queues: Arc<Queues>,
     /// Absent where nothing is decided without the store.
     fallback: Option<Fallback>,
+    /// The limits that callers have named.
+    named: DirectLimits,
     /// Empty until somebody wants to know.
     fullest: OnceLock<Fullest>,
 }
@@ -92,6 +96,7 @@ impl<S: Store> Limiter<S> {
             store,
             queues: Arc::default(),
             fallback: None,
+            named: DirectLimits::default(),
             fullest: OnceLock::new(),
         }
     }
@@ -237,7 +242,7 @@ impl<S: Store> Limiter<S> {
 
     /// Decides limits that the caller names itself.
     pub async fn decide_direct(&self, direct: &Direct<'_>, mode: Mode) -> Decision {
-        self.decide_parts(self.policies.plan_direct(direct), mode, None).await
+        self.decide_parts(self.policies.plan_direct(&self.named, direct), mode, None).await
     }
 
     async fn decide_parts(

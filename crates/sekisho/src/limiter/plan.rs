@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use sekisho_core::{Limit, Timestamp, Verdict};
 
-use super::{Asked, Direct};
+use super::{
+    Asked, Direct,
+    direct::{DirectLimits, Named},
+};
 use crate::{
     decision::{Part, Ruling},
     key::Key,
-    policy::{Outage, PolicySet, compile::limits::default_id, identify::Identified},
+    policy::{Outage, PolicySet, identify::Identified},
     request::Request,
-    store::{Charge, Scope},
+    store::Charge,
 };
 
 /// What a request is to be charged, or why it is refused before that.
@@ -103,14 +106,14 @@ impl PolicySet {
         }
     }
 
-    pub(super) fn plan_direct(&self, direct: &Direct<'_>) -> Vec<Part> {
-        let key = Key::plain(direct.key, &self.seed);
+    pub(super) fn plan_direct(&self, named: &DirectLimits, direct: &Direct<'_>) -> Vec<Part> {
+        let key = self.plain_key(direct.key);
         let part = |limit: &Limit| {
-            let id = default_id(limit);
+            let Named { id, scope } = named.get(limit);
             Part {
-                policy: "".into(),
-                name: if direct.limits.len() == 1 { "default".into() } else { id.as_str().into() },
-                scope: Scope::new("", &id),
+                policy: Arc::clone(&named.policy),
+                name: if direct.limits.len() == 1 { Arc::clone(&named.alone) } else { id },
+                scope,
                 limit: *limit,
                 plan: None,
                 key: key.clone(),

@@ -34,12 +34,23 @@ use crate::limits::{CHECKS_MAX, DETAIL_BYTES_MAX};
 /// # Errors
 /// What is wrong, and where.
 pub fn parse_body(body: &[u8]) -> Result<Checks, BadBody> {
+    let several = body.trim_ascii_start().first() == Some(&b'[');
+    let quick = if several {
+        serde_json::from_slice(body).map(|Array(checks)| Checks::Many(checks))
+    } else {
+        serde_json::from_slice(body).map(Checks::One)
+    };
+    // Where something is wrong is found by reading it again.
+    quick.or_else(|_| parse_again(body, several))
+}
+
+/// Reads a body and keeps track of where it is, which takes longer.
+fn parse_again(body: &[u8], several: bool) -> Result<Checks, BadBody> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let parsed = match body.trim_ascii_start().first() {
-        Some(b'[') => {
-            serde_path_to_error::deserialize(&mut reader).map(|Array(checks)| Checks::Many(checks))
-        }
-        _ => serde_path_to_error::deserialize(&mut reader).map(Checks::One),
+    let parsed = if several {
+        serde_path_to_error::deserialize(&mut reader).map(|Array(checks)| Checks::Many(checks))
+    } else {
+        serde_path_to_error::deserialize(&mut reader).map(Checks::One)
     };
     let checks = parsed.map_err(|error| {
         let path = error.path().to_string();
