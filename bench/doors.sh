@@ -25,7 +25,15 @@ rounds=${BENCH_ROUNDS:-5}
 port=$((20000 + RANDOM % 10000))
 resp=$port http=$((port + 1)) theirs=$((port + 2)) crab_http=$((port + 3))
 
-printf '[listen]\nhttp = "127.0.0.1:%s"\nresp = "127.0.0.1:%s"\n' "$http" "$resp" >"$work/sekisho.toml"
+cat >"$work/sekisho.toml" <<TOML
+[listen]
+http = "127.0.0.1:$http"
+resp = "127.0.0.1:$resp"
+[[policy]]
+name = "bench"
+key = ["ip"]
+limits = ["4000000000/h"]
+TOML
 "${on0[@]}" "$target/release/sekisho" serve -c "$work/sekisho.toml" >"$work/out" &
 server[ours]=$!
 if [ -f "$cell" ]; then
@@ -91,6 +99,7 @@ pipelined() {
 
 for round in $(seq 0 "$rounds"); do
   http healthz ours "$http" /healthz
+  http auth ours "$http" /auth
   http check ours "$http" /v1/check "$work/check.lua"
   if [ -n "${server[crab]:-}" ]; then http crab crab "$crab_http" /throttle "$work/throttle.lua"; fi
   for many in 1 16 64; do
@@ -118,6 +127,7 @@ row() {
   fi
 }
 row "/healthz" healthz none -
+row "/auth / healthz" auth healthz -
 row "/v1/check, 10,000 keys / throttlecrab" check crab "<= 1.0"
 read -r _ a < <(median check); read -r _ b < <(median healthz)
 above=$(awk -v a="$a" -v b="$b" 'BEGIN {printf "%.2f", a - b}')

@@ -16,7 +16,6 @@ const BENCHES: &[(&str, Bench)] = &[
     ("fullest", Bench::Cargo { package: "sekisho", target: "fullest" }),
     ("redis", Bench::Cargo { package: "sekisho-redis", target: "shared" }),
     ("instructions", Bench::Script { path: "bench/instructions.sh" }),
-    ("server", Bench::Script { path: "bench/server.sh" }),
     ("doors", Bench::Script { path: "bench/doors.sh" }),
     ("gateway", Bench::Script { path: "bench/gateway.sh" }),
 ];
@@ -48,10 +47,7 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = find("typo").err().unwrap().to_string();
-        assert!(
-            error.contains("memory, fullest, redis, instructions, server, doors, gateway"),
-            "{error}"
-        );
+        assert!(error.contains("memory, fullest, redis, instructions, doors, gateway"), "{error}");
         assert!(matches!(find("memory"), Ok(Bench::Cargo { package: "sekisho", .. })));
     }
 }
